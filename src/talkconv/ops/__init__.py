@@ -1,0 +1,1 @@
+"""The operation: tensors in, tensors out. Needs torch alone."""

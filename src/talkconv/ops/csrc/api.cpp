@@ -1,0 +1,253 @@
+// Plans a call, hands its tasks to threads, and picks the instruction set. Built for the baseline
+// processor; everything hot lives in kernel.cpp.
+#include "api.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "memory.h"
+#include "parallel.h"
+#include "plan.h"
+#include "processor.h"
+
+namespace talkconv {
+namespace {
+
+// One slice of 64 channels keeps its ring of sums in the first-level cache for the paper's windows.
+constexpr int64_t slice_channels = 64;
+// Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
+constexpr int64_t least_chunk_tokens = 512;
+// Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
+constexpr int64_t stream_from_bytes = int64_t{2} << 20;
+// Below this many elements a thread takes longer to wake than to help.
+constexpr int64_t elements_per_thread = int64_t{1} << 14;
+
+int64_t element_bytes(int32_t dtype) {
+  return dtype == TALKCONV_F64 ? 8 : dtype == TALKCONV_F32 ? 4 : 2;
+}
+
+int64_t reach_in_tokens(int64_t max_tokens, double max_offset) {
+  // far beyond any sequence, and far from overflow
+  return int64_t(std::min(std::ceil(double(max_tokens) * max_offset), 0x1p40));
+}
+
+int64_t power_of_two_from(int64_t value) {
+  int64_t power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+std::vector<Chunk> chunks_of(const talkconv_problem& p, int64_t chunk_tokens) {
+  std::vector<Chunk> chunks;
+  int64_t rows = 0;
+  for (int64_t s = 0; s < p.sequences; ++s) {
+    const bool packed = p.cu_seqlens != nullptr;
+    const int64_t tokens = packed ? p.cu_seqlens[s + 1] - p.cu_seqlens[s] : p.tokens;
+    const int64_t length = p.lengths != nullptr ? p.lengths[s] : tokens;
+    const Sequence sequence{packed ? 0 : s, packed ? p.cu_seqlens[s] : 0, length};
+    for (int64_t begin = p.context; begin < tokens; begin += chunk_tokens) {
+      const int64_t end = std::min(begin + chunk_tokens, tokens);
+      chunks.push_back({sequence, begin, end, rows});
+      rows += end - begin;
+    }
+  }
+  return chunks;
+}
+
+int64_t longest_of(const std::vector<Chunk>& chunks) {
+  int64_t longest = 1;
+  for (const Chunk& chunk : chunks) longest = std::max(longest, chunk.end);
+  return longest;
+}
+
+// The chunk's length depends on the windows alone, never on the batch: equal bits for equal sequences.
+int64_t chunk_tokens_of(const talkconv_problem& p) {
+  const int64_t window =
+      reach_in_tokens(p.l_max, p.max_offset) + reach_in_tokens(p.r_max, p.max_offset);
+  return std::max(least_chunk_tokens, 4 * window);
+}
+
+Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
+  Plan plan{};
+  plan.problem = p;
+  plan.channels_per_head = p.channels / p.heads;
+  plan.heads_per_group =
+      std::min(p.heads, std::max<int64_t>(1, slice_channels / plan.channels_per_head));
+  plan.groups = (p.heads + plan.heads_per_group - 1) / plan.heads_per_group;
+  plan.slice = std::min(slice_channels, plan.heads_per_group * plan.channels_per_head);
+  const int64_t longest = longest_of(chunks);
+  plan.reach_left = std::min(reach_in_tokens(p.l_max, p.max_offset), longest);
+  plan.reach_right = std::min(reach_in_tokens(p.r_max, p.max_offset), longest);
+  plan.ring_rows = power_of_two_from(plan.reach_left + plan.reach_right + 4);
+  plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
+  const int64_t rows = chunks.empty() ? 0 : chunks.back().rows_before + chunks.back().end -
+                                                chunks.back().begin;
+  plan.stream = rows * p.channels * element_bytes(p.dtype) >= stream_from_bytes;
+  return plan;
+}
+
+// The memory of one thread's Scratch, in one piece.
+class ScratchMemory {
+ public:
+  ScratchMemory(const Plan& plan, bool offset_grads) {
+    const int64_t ring = plan.ring_rows * plan.slice;
+    const int64_t grads = offset_grads ? plan.chunk_tokens * plan.heads_per_group * 2 : 0;
+    const size_t count = size_t(ring + 2 * slice_channels + grads);
+    memory_ = static_cast<double*>(::operator new(count * sizeof(double), alignment, std::nothrow));
+    scratch_ = {memory_, memory_ + ring, memory_ + ring + 2 * slice_channels,
+                memory_ + ring + slice_channels};
+  }
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  ~ScratchMemory() { ::operator delete(memory_, alignment); }
+
+  explicit operator bool() const { return memory_ != nullptr; }
+  const Scratch& operator*() const { return scratch_; }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  double* memory_;
+  Scratch scratch_;
+};
+
+// Every thread takes one run of tasks, cut so that all have about the same number of rows. Runs, not
+// single tasks in turn: then two threads rarely write to one page of fresh memory at the same time,
+// which would make the operating system clear the page twice.
+struct Task {
+  size_t chunk;
+  int64_t group;
+};
+
+Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t part, int64_t parts) {
+  const Chunk& last = chunks.back();
+  const int64_t rows = last.rows_before + last.end - last.begin;
+  const int64_t target = rows * groups / parts * part;  // in rows of one group
+  const auto after = std::upper_bound(chunks.begin(), chunks.end(), target / groups,
+                                      [](int64_t row, const Chunk& c) { return row < c.rows_before; });
+  const auto chunk = after - 1;
+  const int64_t done = target - chunk->rows_before * groups;
+  return {size_t(chunk - chunks.begin()), done / (chunk->end - chunk->begin)};
+}
+
+template <class Run>
+int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_grads, Run run) {
+  if (chunks.empty() || plan.problem.channels == 0) return TALKCONV_OK;
+  const int64_t rows = chunks.back().rows_before + chunks.back().end - chunks.back().begin;
+  const int64_t useful = std::max<int64_t>(1, rows * plan.problem.channels / elements_per_thread);
+  const int64_t tasks = int64_t(chunks.size()) * plan.groups;
+  const int64_t threads = std::min({int64_t(plan.problem.threads), useful, tasks});
+  std::atomic<bool> ok{true};
+  parallel(int(threads), [&](int thread, int count) {
+    const ScratchMemory scratch(plan, offset_grads);
+    if (!scratch) {
+      ok = false;
+      return;
+    }
+    Task task = first_task_of(chunks, plan.groups, thread, count);
+    const Task end = thread + 1 < count ? first_task_of(chunks, plan.groups, thread + 1, count)
+                                        : Task{chunks.size(), 0};
+    while (task.chunk < end.chunk || (task.chunk == end.chunk && task.group < end.group)) {
+      if (!run(chunks[task.chunk], task.group, *scratch)) ok = false;
+      if (++task.group == plan.groups) task = {task.chunk + 1, 0};
+    }
+  });
+  return ok ? TALKCONV_OK : TALKCONV_OUT_OF_MEMORY;
+}
+
+std::vector<const Kernel*> available_kernels() {
+  std::vector<const Kernel*> kernels;
+#if defined(TALKCONV_WITH_AVX512)
+  if (processor_has_avx512()) kernels.push_back(&kernel_avx512);
+#endif
+#if defined(TALKCONV_WITH_AVX2)
+  if (processor_has_avx2()) kernels.push_back(&kernel_avx2);
+#endif
+  kernels.push_back(&kernel_portable);
+  return kernels;
+}
+
+const std::vector<const Kernel*>& kernels() {
+  static const std::vector<const Kernel*> all = available_kernels();
+  return all;
+}
+
+std::atomic<const Kernel*>& current() {
+  static std::atomic<const Kernel*> kernel{kernels().front()};
+  return kernel;
+}
+
+// No exception may cross the C interface; memory is all that can run out here.
+template <class Call>
+int32_t guarded(Call call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return TALKCONV_OUT_OF_MEMORY;
+  }
+}
+
+void prepare_fresh(const talkconv_problem& p, const std::vector<Chunk>& chunks,
+                   const talkconv_tensor& output) {
+  if (chunks.empty()) return;
+  const Chunk& last = chunks.back();
+  const int64_t elements = last.sequence.batch * output.batch_stride +
+                           (last.sequence.first + last.end - p.context) * output.time_stride;
+  advise_huge_pages(output.data, size_t(elements * element_bytes(p.dtype)));
+}
+
+}  // namespace
+}  // namespace talkconv
+
+using namespace talkconv;
+
+int32_t talkconv_forward(const talkconv_problem* problem, talkconv_tensor x, talkconv_tensor left,
+                         talkconv_tensor right, talkconv_tensor out) {
+  return guarded([&] {
+    const std::vector<Chunk> chunks = chunks_of(*problem, chunk_tokens_of(*problem));
+    const Plan plan = plan_of(*problem, chunks);
+    const ForwardTensors tensors{x, left, right, out};
+    const Kernel& kernel = *current().load();
+    prepare_fresh(*problem, chunks, out);
+    return run_all(plan, chunks, false, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
+      return kernel.forward(plan, tensors, chunk, group, s);
+    });
+  });
+}
+
+int32_t talkconv_backward(const talkconv_problem* problem, talkconv_tensor grad_out,
+                          talkconv_tensor x, talkconv_tensor left, talkconv_tensor right,
+                          talkconv_tensor grad_x, talkconv_tensor grad_left,
+                          talkconv_tensor grad_right) {
+  return guarded([&] {
+    const std::vector<Chunk> chunks = chunks_of(*problem, chunk_tokens_of(*problem));
+    const Plan plan = plan_of(*problem, chunks);
+    const BackwardTensors tensors{grad_out, x, left, right, grad_x, grad_left, grad_right};
+    const Kernel& kernel = *current().load();
+    prepare_fresh(*problem, chunks, grad_x);
+    return run_all(plan, chunks, true, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
+      return kernel.backward(plan, tensors, chunk, group, s);
+    });
+  });
+}
+
+const char* talkconv_isa(void) { return current().load()->isa; }
+
+const char* talkconv_isa_at(int32_t index) {
+  return index >= 0 && size_t(index) < kernels().size() ? kernels()[size_t(index)]->isa : nullptr;
+}
+
+int32_t talkconv_use_isa(const char* name) {
+  for (const Kernel* kernel : kernels()) {
+    if (std::strcmp(kernel->isa, name) == 0) {
+      current() = kernel;
+      return 1;
+    }
+  }
+  return 0;
+}

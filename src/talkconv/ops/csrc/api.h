@@ -1,0 +1,59 @@
+// The plain C interface that Python loads with ctypes. No PyTorch header is needed to build it,
+// so one library serves every PyTorch. cpu.py mirrors these structs field for field.
+#pragma once
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TALKCONV_EXPORT __declspec(dllexport)
+#else
+#define TALKCONV_EXPORT __attribute__((visibility("default")))
+#endif
+
+extern "C" {
+
+enum talkconv_dtype { TALKCONV_F32 = 0, TALKCONV_F64 = 1, TALKCONV_BF16 = 2, TALKCONV_F16 = 3 };
+
+enum talkconv_status { TALKCONV_OK = 0, TALKCONV_OUT_OF_MEMORY = 1 };
+
+// A tensor (batch, time, last), its last dimension contiguous; strides count elements.
+typedef struct {
+  void* data;
+  int64_t batch_stride;
+  int64_t time_stride;
+} talkconv_tensor;
+
+typedef struct {
+  int64_t sequences;
+  int64_t tokens;   // T of a padded batch; unused when packed
+  int64_t context;  // leading tokens of x that have neither offsets nor outputs (decoding steps)
+  int64_t channels;
+  int64_t heads;
+  int64_t l_max;
+  int64_t r_max;
+  double max_offset;
+  double scale;
+  const int64_t* lengths;     // (sequences,) or null
+  const int64_t* cu_seqlens;  // (sequences + 1,) or null; not null means packed
+  int32_t dtype;              // of x, the output and their gradients
+  int32_t offset_dtype;       // of left, right and their gradients
+  int32_t threads;
+  int32_t reserved;
+} talkconv_problem;
+
+TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_problem* problem, talkconv_tensor x,
+                                         talkconv_tensor left, talkconv_tensor right,
+                                         talkconv_tensor out);
+
+TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_problem* problem, talkconv_tensor grad_out,
+                                          talkconv_tensor x, talkconv_tensor left,
+                                          talkconv_tensor right, talkconv_tensor grad_x,
+                                          talkconv_tensor grad_left, talkconv_tensor grad_right);
+
+// The instruction set in use, and all that this library holds and this processor runs, best first.
+TALKCONV_EXPORT const char* talkconv_isa(void);
+TALKCONV_EXPORT const char* talkconv_isa_at(int32_t index);
+// Switch to one of them by name (tests do); 0 where it is not available.
+TALKCONV_EXPORT int32_t talkconv_use_isa(const char* name);
+
+}  // extern "C"

@@ -1,0 +1,110 @@
+// The four element types: how each is widened for arithmetic and rounded back.
+// Plain integer arithmetic, so that every compiler vectorizes it for every instruction set.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace talkconv {
+namespace {
+
+// Stand-ins for std::min and friends: those have one body for the whole library, and the linker could
+// take it from another instruction set than this processor runs.
+template <class V>
+constexpr V least(V a, V b) {
+  return a < b ? a : b;
+}
+
+template <class V>
+constexpr V most(V a, V b) {
+  return a < b ? b : a;
+}
+
+template <class V>
+constexpr bool is_nan(V value) {
+  return value != value;
+}
+
+template <class V>
+constexpr bool is_finite(V value) {
+  return value - value == 0;
+}
+
+template <class V>
+inline void fill(V* values, int64_t count, V value) {
+  for (int64_t k = 0; k < count; ++k) values[k] = value;
+}
+
+struct bfloat16 {
+  uint16_t bits;
+};
+
+struct float16 {
+  uint16_t bits;
+};
+
+inline float float_of(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// What single elements are multiplied in; sums over tokens are always double.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline double widen(double value) { return value; }
+inline float widen(float value) { return value; }
+inline float widen(bfloat16 value) { return float_of(uint32_t(value.bits) << 16); }
+
+inline float widen(float16 value) {
+  const uint32_t sign = uint32_t(value.bits & 0x8000u) << 16;
+  const uint32_t magnitude = uint32_t(value.bits & 0x7fffu) << 13;
+  // the multiplication moves the exponent's bias and makes subnormals normal, both exactly
+  const uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f);
+  const uint32_t infinite_or_nan = magnitude | 0x7f800000u;
+  return float_of(sign | (magnitude >= 0x0f800000u ? infinite_or_nan : finite));
+}
+
+template <class T>
+T narrow(Wide<T> value);
+
+template <>
+inline double narrow<double>(double value) {
+  return value;
+}
+
+template <>
+inline float narrow<float>(float value) {
+  return value;
+}
+
+template <>
+inline bfloat16 narrow<bfloat16>(float value) {
+  const uint32_t bits = bits_of(value);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const uint32_t quiet_nan = (bits >> 16) | 0x40u;
+  return {uint16_t((bits & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded)};
+}
+
+template <>
+inline float16 narrow<float16>(float value) {
+  const uint32_t sign = (bits_of(value) >> 16) & 0x8000u;
+  const uint32_t bits = bits_of(value) & 0x7fffffffu;
+  const uint32_t normal = (bits + 0xc8000fffu + ((bits >> 13) & 1u)) >> 13;
+  // adding 0.5 lines a subnormal's bits up with the end of the mantissa and rounds to even
+  const uint32_t subnormal = bits_of(float_of(bits) + 0.5f) - 0x3f000000u;
+  const uint32_t huge = bits > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const uint32_t magnitude = bits >= 0x47800000u ? huge : bits < 0x38800000u ? subnormal : normal;
+  return {uint16_t(sign | magnitude)};
+}
+
+}  // namespace
+}  // namespace talkconv

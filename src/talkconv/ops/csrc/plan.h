@@ -1,0 +1,67 @@
+// How a call is cut into tasks. A task owns the tokens of one chunk of one sequence and the channels
+// of one group of heads; nobody else writes there, so results do not depend on the threads.
+#pragma once
+
+#include <cstdint>
+
+#include "api.h"
+
+namespace talkconv {
+
+// One sequence inside its tensors.
+struct Sequence {
+  int64_t batch;   // row of the batch dimension
+  int64_t first;   // its first token in the time dimension
+  int64_t length;  // tokens that exist
+};
+
+struct Chunk {
+  Sequence sequence;
+  int64_t begin;     // tokens begin .. end - 1 of the sequence, padding included
+  int64_t end;
+  int64_t rows_before;  // rows in all chunks before this one: what balancing the threads needs
+};
+
+struct Plan {
+  talkconv_problem problem;
+  int64_t channels_per_head;
+  int64_t heads_per_group;
+  int64_t groups;
+  int64_t slice;      // most channels that one sweep over time carries
+  int64_t reach_left;   // no window reaches farther, in whole tokens
+  int64_t reach_right;
+  int64_t ring_rows;  // a power of two: the rows of running sums alive at a time
+  int64_t chunk_tokens;
+  bool stream;  // the output does not fit the caches: write around them
+};
+
+struct ForwardTensors {
+  talkconv_tensor x, left, right, out;
+};
+
+struct BackwardTensors {
+  talkconv_tensor grad_out, x, left, right, grad_x, grad_left, grad_right;
+};
+
+// Working memory of one thread, allocated once per call.
+struct Scratch {
+  double* ring;         // (ring_rows, slice)
+  double* running;      // (slice,)
+  double* offset_grads;  // (chunk_tokens, heads_per_group, 2); backward only
+  void* staged;         // (slice,) output elements
+};
+
+// The sweeps, compiled once per instruction set.
+struct Kernel {
+  const char* isa;
+  // each returns false where memory ran out
+  bool (*forward)(const Plan&, const ForwardTensors&, const Chunk&, int64_t group, const Scratch&);
+  bool (*backward)(const Plan&, const BackwardTensors&, const Chunk&, int64_t group,
+                   const Scratch&);
+};
+
+extern const Kernel kernel_portable;
+extern const Kernel kernel_avx2;
+extern const Kernel kernel_avx512;
+
+}  // namespace talkconv

@@ -1,0 +1,200 @@
+"""Decoding steps: the causal operation on a stream, with a state of constant size.
+
+The state is the tail of the stream: the last tokens that a window can still reach. Tokens before
+the stream's begin are zeros, which add nothing to a sum, so nothing is counted and nothing drifts.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from talkconv.ops import cpu, eager
+from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
+
+STEP = "talkconv::talk_conv_step"
+
+
+@dataclass(frozen=True)
+class TaLKState:
+    """What a stream needs of its past: (B, reach + up to `rollback`, C) tokens, the newest last.
+
+    Steps return a new state and leave the old one as it was.
+    """
+
+    tokens: Tensor
+    l_max: int
+    max_offset: float
+    rollback: int
+    seen: int
+
+    @classmethod
+    def empty(
+        cls,
+        batch: int,
+        channels: int,
+        *,
+        l_max: int,
+        max_offset: float = 1.0,
+        rollback: int = 0,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> "TaLKState":
+        """The state before the first token. `rollback` is how many tokens crop() can take back."""
+        check_reach("l_max", l_max)
+        check_max_offset(max_offset)
+        check_reach("rollback", rollback)
+        dtype = dtype or torch.get_default_dtype()
+        if dtype not in DTYPES:
+            raise TypeError(f"dtype must be a floating one of {DTYPES}, got {dtype}")
+        if batch < 0 or channels < 1:
+            raise ValueError(
+                f"batch must be at least 0 and channels at least 1, got {batch=}, {channels=}"
+            )
+        rows = reach_in_tokens(l_max, max_offset) + rollback
+        tokens = torch.zeros(batch, rows, channels, dtype=dtype, device=device)
+        return cls(tokens, l_max, float(max_offset), rollback, seen=0)
+
+    def reorder(self, index: Tensor) -> "TaLKState":
+        """Row k becomes what row index[k] was: index (any number of rows,), as beams are picked."""
+        return replace(self, tokens=self.tokens.index_select(0, index))
+
+    def repeat(self, n: int) -> "TaLKState":
+        """Each row n times in a row: B becomes n * B, as beams are opened."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        return replace(self, tokens=self.tokens.repeat_interleave(n, dim=0))
+
+    def crop(self, tokens: int) -> "TaLKState":
+        """Take back the last `tokens` tokens, as if they had never come."""
+        spare = self.tokens.shape[1] - reach_in_tokens(self.l_max, self.max_offset)
+        most = min(spare, self.seen)
+        if not 0 <= tokens <= most:
+            raise ValueError(
+                f"crop can take back 0 .. {most} tokens here (rollback={self.rollback}, "
+                f"seen={self.seen}), got {tokens}; make the state with a larger rollback"
+            )
+        rows = self.tokens.shape[1] - tokens
+        return replace(self, tokens=self.tokens[:, :rows], seen=self.seen - tokens)
+
+
+def talk_conv_step(
+    x: Tensor, left: Tensor, state: TaLKState, *, normalize: bool = True
+) -> tuple[Tensor, TaLKState]:
+    """The next tokens of a causal stream: x (B, t, C), left (B, t, H), t >= 1 -> (B, t, C).
+
+    >>> state = TaLKState.empty(1, 1, l_max=1)
+    >>> out, state = talk_conv_step(torch.ones(1, 1, 1), torch.ones(1, 1, 1), state)
+    >>> out, state = talk_conv_step(torch.ones(1, 1, 1), torch.ones(1, 1, 1), state)
+    >>> out.item()  # half of this token plus half of the one before
+    1.0
+    """
+    _check_step(x, left, state)
+    stream = torch.cat((state.tokens, x), dim=1)
+    reach = reach_in_tokens(state.l_max, state.max_offset)
+    # windows reach no farther back than this; rows kept for crop() stay out of the sums
+    window = stream[:, stream.shape[1] - x.shape[1] - reach :]
+    out: Tensor = torch.ops.talkconv.talk_conv_step(
+        window, left, state.l_max, state.max_offset, normalize
+    )
+    rows = min(reach + state.rollback, stream.shape[1])
+    # a copy: a view would keep all of a long prefill alive
+    kept = stream[:, stream.shape[1] - rows :]
+    kept = kept.clone() if stream.shape[1] > 2 * rows else kept
+    return out, replace(state, tokens=kept, seen=state.seen + x.shape[1])
+
+
+def reach_in_tokens(l_max: int, max_offset: float) -> int:
+    return math.ceil(l_max * max_offset)
+
+
+def _check_step(x: Tensor, left: Tensor, state: TaLKState) -> None:
+    if not isinstance(state, TaLKState):
+        raise TypeError(
+            f"state must be a TaLKState (TaLKState.empty(...)), got {type(state).__name__}"
+        )
+    check_inputs(
+        x,
+        left,
+        None,
+        l_max=state.l_max,
+        r_max=0,
+        max_offset=state.max_offset,
+        lengths=None,
+        cu_seqlens=None,
+    )
+    B, t, C = x.shape
+    if t < 1:
+        raise ValueError(f"a step takes at least one token, got x of {tuple(x.shape)}")
+    tokens = state.tokens
+    if tokens.shape[0] != B or tokens.shape[2] != C:
+        raise ValueError(
+            f"x must be (B, t, C) with B, C = {(tokens.shape[0], tokens.shape[2])} of the state, "
+            f"got {tuple(x.shape)}; state.repeat(n) opens beams"
+        )
+    if x.dtype != tokens.dtype:
+        raise TypeError(
+            f"x must have the dtype of the state, {tokens.dtype}, got {x.dtype}; "
+            "pass dtype= to TaLKState.empty"
+        )
+    if x.device != tokens.device:
+        raise ValueError(f"x must be on the device of the state, {tokens.device}, got {x.device}")
+
+
+def _with_context(window: Tensor, per_token: Tensor) -> Tensor:
+    """Zeros for the tokens of the window that came before: (B, t, H) -> (B, context + t, H)."""
+    return F.pad(per_token, (0, 0, window.shape[1] - per_token.shape[1], 0))
+
+
+def _eager(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    offsets = _with_context(window, left)
+    zeros = torch.zeros_like(offsets)
+    out = eager.talk_conv(window, offsets, zeros, l_max, 0, max_offset, normalize)
+    return out[:, window.shape[1] - left.shape[1] :].contiguous()
+
+
+def _cpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    if cpu.find_kernel() is None:
+        return _eager(window, left, l_max, max_offset, normalize)
+    context = window.shape[1] - left.shape[1]
+    return cpu.talk_conv(window, left, left, l_max, 0, max_offset, normalize, context=context)
+
+
+def _fake(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    return window.new_empty(left.shape[0], left.shape[1], window.shape[2])
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    window, left, *ctx.settings = inputs
+    ctx.save_for_backward(window, left)
+
+
+def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
+    window, left = ctx.saved_tensors
+    l_max, max_offset, normalize = ctx.settings
+    offsets = _with_context(window, left)
+    grad_window, grad_left, _ = torch.ops.talkconv.talk_conv_backward(
+        _with_context(window, grad_out),
+        window,
+        offsets,
+        torch.zeros_like(offsets),
+        l_max,
+        0,
+        max_offset,
+        normalize,
+        None,
+        None,
+    )
+    return grad_window, grad_left[:, window.shape[1] - left.shape[1] :], None, None, None
+
+
+torch.library.define(
+    STEP, "(Tensor window, Tensor left, int l_max, float max_offset, bool normalize) -> Tensor"
+)
+torch.library.impl(STEP, "default", _eager)
+torch.library.impl(STEP, "cpu", _cpu)
+torch.library.register_fake(STEP, _fake)
+torch.library.register_autograd(STEP, _backward, setup_context=_save)

@@ -1,0 +1,20 @@
+import pytest
+
+from talkconv.ops import cpu
+
+_KERNEL = cpu.find_kernel()
+_ISAS = _KERNEL.available_isas() if _KERNEL else []
+
+
+@pytest.fixture(params=[*_ISAS, "eager"])
+def implementation(request, monkeypatch):
+    """Each way the operation can run here: every instruction set, and no kernel at all."""
+    if request.param == "eager":
+        monkeypatch.setattr(cpu, "find_kernel", lambda: None)
+        monkeypatch.setattr(cpu, "_warn_no_kernel", lambda: None)
+        yield request.param
+        return
+    best = _KERNEL.isa
+    _KERNEL.isa = request.param
+    yield request.param
+    _KERNEL.isa = best
