@@ -8,7 +8,7 @@ from torch import Tensor
 from talkconv import reference
 
 # Largest error against the float64 definition, as (relative, absolute), for x of mean 1 and
-# deviation 1. float32: a few roundings of the result, whatever the length. Half types: one rounding.
+# deviation 1. float32: a few roundings of the result, whatever the length; halves: one rounding.
 TOLERANCES = {
     torch.float64: (1e-12, 1e-12),
     torch.float32: (1e-6, 1e-6),
