@@ -2,7 +2,9 @@
 
 import typer
 
+from talkconv.bench.exactness import bench_exactness
 from talkconv.bench.op import bench_op
+from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -13,9 +15,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
+app.command()(demo)
 
 bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )
 bench.command("op")(bench_op)
+bench.command("exactness")(bench_exactness)
 app.add_typer(bench, name="bench")

@@ -64,18 +64,21 @@ def talk_conv(
     )
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
+    out: Tensor
     if torch.compiler.is_compiling() or _wants_gradient(x, left, right):
-        return _operator(*inputs)
-    # the same road, past the autograd key: it alone would cost what 10 tokens cost
-    with torch._C._AutoDispatchBelowAutograd():
-        return _operator(*inputs)
+        out = _operator(*inputs)
+    else:
+        # the same road, past the autograd key: it alone would cost what 10 tokens cost
+        with torch._C._AutoDispatchBelowAutograd():
+            out = _operator(*inputs)
+    return out
 
 
 _operator = torch.ops.talkconv.talk_conv.default
 
 
 def _wants_gradient(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any([tensor.requires_grad for tensor in tensors])
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def _both(left: Tensor | None, right: Tensor | None) -> tuple[Tensor, Tensor]:
