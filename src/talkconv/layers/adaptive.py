@@ -85,7 +85,7 @@ class AdaptiveInput(nn.Module):
             vectors = embedding((tokens - begin).clamp(0, end - begin - 1))
             found.append(vectors.masked_fill(elsewhere[..., None], 0))
         # one product of static shape: a word's channels are zeros in all bands but its own
-        weights = [projection.get_parameter("weight") for projection in self.projections]
+        weights = tuple(projection.get_parameter("weight") for projection in self.projections)
         return F.linear(torch.cat(found, dim=-1), torch.cat(weights, dim=1))
 
     def extra_repr(self) -> str:
