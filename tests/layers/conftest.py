@@ -1,4 +1,5 @@
 import os
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -12,4 +13,9 @@ def authors():
     if shared is None:
         pytest.skip("TALKCONV_SHARED is not set: the folder with fixtures/authors in it")
     folder = Path(shared) / "fixtures" / "authors"
-    return lambda name: torch.load(folder / name, weights_only=True)
+
+    def load(name):
+        with torch.serialization.safe_globals([Namespace]):
+            return torch.load(folder / name, weights_only=True)
+
+    return load
