@@ -1,5 +1,8 @@
 """The commands, a table: each is a function that lives in its room."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from talkconv.bench.op import bench_op
@@ -13,6 +16,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
+
+
+@app.command()
+def convert(
+    checkpoint: Annotated[Path, typer.Argument(help="A fairseq checkpoint, .pt.")],
+    dictionaries: Annotated[
+        list[Path], typer.Argument(metavar="DICT...", help="Its dictionaries, the source's first.")
+    ],
+    out: Annotated[Path, typer.Argument(help="The model folder to write.")],
+) -> None:
+    """Turn a checkpoint of the authors' networks into a model folder with its tokenizer."""
+    # transformers takes seconds to import, which the other commands need not wait for
+    from talkconv.models.convert import convert_command
+
+    convert_command(checkpoint, dictionaries, out)
+
 
 bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True

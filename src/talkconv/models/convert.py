@@ -4,6 +4,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import typer
+from rich.console import Console
+from rich.markup import escape
+
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.dictionary import SPECIALS, read_dictionary, tokenizer_of
 from talkconv.models.fairseq import read_checkpoint
@@ -11,6 +15,23 @@ from talkconv.models.weights import network_of
 
 # where the tokenizer of the target side stands when it is another than the source's
 TARGET_TOKENIZER = "target_tokenizer"
+
+
+def convert_command(checkpoint: Path, dictionaries: list[Path], out: Path) -> None:
+    """convert() for the command line: what went wrong is one message, without a traceback."""
+    console = Console()
+    try:
+        model = convert(checkpoint, dictionaries, out)
+    except (ValueError, OSError) as error:
+        console.print(f"[bold red]not converted:[/] {escape(str(error))}", highlight=False)
+        raise typer.Exit(1) from error
+    config = model.config
+    stacks = [config.encoder_l_max, config.decoder_l_max]
+    layers = " + ".join(str(len(stack)) for stack in stacks if stack)
+    console.print(
+        f"{out}: {type(model).__name__}, {model.num_parameters() / 1e6:.1f}M parameters, "
+        f"{layers} layers, {config.vocab_size} words"
+    )
 
 
 def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvPreTrainedModel:
