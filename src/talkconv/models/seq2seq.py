@@ -119,6 +119,17 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
             num_items=num_items,
         )
 
+    def _prepare_text_encoder_decoder_kwargs_for_generation(
+        self, inputs_tensor: Tensor, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Once generation has the encoder's states it forgets the tokens: note their padding."""
+        padding_mask = self.encoder.padding_mask(inputs_tensor, model_kwargs.get("attention_mask"))
+        if padding_mask is not None:
+            model_kwargs["attention_mask"] = (~padding_mask).long()
+        prepare: Any = super()._prepare_text_encoder_decoder_kwargs_for_generation  # type: ignore[misc]
+        prepared: dict[str, Any] = prepare(inputs_tensor, model_kwargs, *args, **kwargs)
+        return prepared
+
     def _expand_inputs_for_generation(  # type: ignore[override]
         self,
         expand_size: int = 1,
