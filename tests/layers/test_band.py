@@ -33,6 +33,16 @@ def test_equals_shifted_sums(T, K, per_token):
         torch.testing.assert_close(actual, right)
 
 
+@pytest.mark.parametrize("T", [1, BLOCK, 3 * BLOCK - 1])
+@pytest.mark.parametrize(("before", "after"), [(0, 6), (6, 0), (3, 3)])
+def test_tokens_around_are_zeros(T, before, after):
+    torch.manual_seed(0)
+    x, kernels = torch.randn(2, T, 6), torch.randn(2, T, 3, 7)
+    around = torch.nn.functional.pad(x, (0, 0, before, after))
+    out = convolve(x, kernels, before=before, after=after)
+    torch.testing.assert_close(out, shifted_sums(around, kernels))
+
+
 def test_memory_is_linear_in_the_length():
     def saved_bytes(T):
         saved = []

@@ -229,6 +229,8 @@ def test_bad_calls(kind):
         causal(x, cu_seqlens=torch.tensor([0, 5]))
     with pytest.raises(ValueError, match=r"padding_mask must be bool \(B, T\) = \(2, 5\)"):
         causal(x, padding_mask=mask[:, :4])
+    with pytest.raises(ValueError, match=r"lengths must be \(B,\) with B = 2, got \(1,\)"):
+        causal(x, lengths=lengths[:1])
     with pytest.raises(ValueError, match="give one of lengths"):
         causal(x, padding_mask=mask, lengths=lengths)
     with pytest.raises(ValueError, match="needs a causal mixer"):

@@ -13,34 +13,38 @@ from torch import Tensor
 BLOCK = 32
 
 
-def convolve(stream: Tensor, kernels: Tensor) -> Tensor:
-    """out[i] = sum over k of kernels[.., k] * stream[i + k]: (B, T + K - 1, C) -> (B, T, C).
+def convolve(x: Tensor, kernels: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
+    """out[i] = sum over k of kernels[.., k] * x[i + k - before]: (B, rows, C) -> (B, T, C).
 
-    `stream` holds what comes before and after the T tokens. kernels (H, K) are the same for all
-    tokens, kernels (B, T, H, K) change from token to token.
+    T = before + rows + after - (K - 1), x being 0 in the `before` and `after` tokens around it.
+    kernels (H, K) are the same for all tokens, kernels (B, T, H, K) change from token to token.
     """
     H, K = kernels.shape[-2:]
-    B, rows, C = stream.shape
-    T = rows - (K - 1)
+    B, rows, C = x.shape
+    T = before + rows + after - (K - 1)
     block = min(T, max(BLOCK, K))
     n = -(-T // block)
-    blocks = _blocks(stream, n, block, K - 1).unflatten(-1, (H, -1))  # (B, n, W, H, R)
+    width = block + K - 1
+    # room for n blocks, and for a last one to take what follows from
+    total = width if n == 1 else (n + 1) * block
+    x = F.pad(x, (0, 0, before, total - before - rows))
+    blocks = _blocks(x, block, K - 1).unflatten(-1, (H, -1))  # (B, n, width, H, R)
     if kernels.dim() == 2:
-        band = _band(kernels[:, None].expand(H, block, K))  # (H, block, W)
+        band = _band(kernels[:, None].expand(H, block, K))  # (H, block, width)
         out = torch.einsum("hiw,bnwhr->bnihr", band, blocks)
     else:
-        kernels = F.pad(kernels, (0, 0, 0, 0, 0, n * block - T)).unflatten(1, (n, block))
-        band = _band(kernels.transpose(2, 3))  # (B, n, H, block, W)
+        if n * block > T:
+            kernels = F.pad(kernels, (0, 0, 0, 0, 0, n * block - T))
+        band = _band(kernels.unflatten(1, (n, block)).transpose(2, 3))  # (B, n, H, block, width)
         out = (band @ blocks.transpose(2, 3)).transpose(2, 3)
     return out.reshape(B, n * block, C)[:, :T]
 
 
-def _blocks(stream: Tensor, n: int, block: int, reach: int) -> Tensor:
+def _blocks(x: Tensor, block: int, reach: int) -> Tensor:
     """(B, rows, C) -> (B, n, block + reach, C): each block and what follows, reach <= block."""
-    if n == 1:
-        return stream[:, None]
-    stream = F.pad(stream, (0, 0, 0, (n + 1) * block - stream.shape[1]))
-    tokens = stream.unflatten(1, (n + 1, block))
+    if x.shape[1] == block + reach:
+        return x[:, None]
+    tokens = x.unflatten(1, (-1, block))
     return torch.cat((tokens[:, :-1], tokens[:, 1:, :reach]), dim=2)
 
 

@@ -214,7 +214,7 @@ class DecoderBlock(_Block):
         if encoder_dim is not None:
             self.cross_attention = CrossAttention(
                 dim,
-                attention_heads or heads,
+                heads if attention_heads is None else attention_heads,
                 encoder_dim=encoder_dim,
                 attention_dropout=self.settings.attention_dropout,
             )

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from talkconv.layers.conv import KernelConv
+from talkconv.layers.kernel_conv import KernelConv
 from talkconv.layers.mixer import init_linear
 
 

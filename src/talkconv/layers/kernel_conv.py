@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from talkconv.layers.band import convolve
@@ -61,8 +60,8 @@ class KernelConv(Mixer):
             padding_mask = mask_after(lengths, x.shape[1])
         x = zero_padding(x, padding_mask)
         before = self.kernel_size - 1 if self.causal else self.kernel_size // 2
-        stream = F.pad(x, (0, 0, before, self.kernel_size - 1 - before))
-        return convolve(stream, self.kernels(x))
+        after = self.kernel_size - 1 - before
+        return convolve(x, self.kernels(x), before=before, after=after)
 
     def _step(
         self, x: Tensor, padding_mask: Tensor | None, state: TaLKState

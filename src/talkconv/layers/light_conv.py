@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from talkconv.layers.conv import KernelConv
+from talkconv.layers.kernel_conv import KernelConv
 
 
 class LightConv(KernelConv):

@@ -96,7 +96,8 @@ class Mixer(nn.Module):
     ) -> tuple[torch.dtype, torch.device | str]:
         """Where a state lives unless told: where the parameters do."""
         parameter = next(self.parameters())
-        return dtype or parameter.dtype, device or parameter.device
+        dtype = parameter.dtype if dtype is None else dtype
+        return dtype, parameter.device if device is None else device
 
     def _check(self, x: Tensor, given: dict[str, Tensor]) -> None:
         if len(given) > 1:
@@ -106,6 +107,11 @@ class Mixer(nn.Module):
             raise ValueError(
                 f"x must be {shape} with dim = {self.dim}, got {tuple(x.shape)}; "
                 "packed sequences (N, dim) come with cu_seqlens"
+            )
+        lengths = given.get("lengths")
+        if lengths is not None and lengths.shape != x.shape[:1]:
+            raise ValueError(
+                f"lengths must be (B,) with B = {x.shape[0]}, got {tuple(lengths.shape)}"
             )
         mask = given.get("padding_mask")
         if mask is not None and (mask.shape != x.shape[:2] or mask.dtype != torch.bool):

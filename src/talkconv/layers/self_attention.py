@@ -114,7 +114,8 @@ class KeyValueState:
 
     def reorder(self, index: Tensor) -> "KeyValueState":
         """Row k becomes what row index[k] was, as beams are picked."""
-        rows = min(self.seen + ROOM, self.cache.capacity)
+        # some room for the steps to come, little beside what must be copied
+        rows = min(self.seen + max(self.seen // 8, 8), self.cache.capacity)
         pairs = self.cache.pairs[:, :, :, :rows].index_select(1, index)
         padding = self.cache.padding
         padding = None if padding is None else padding[:, :rows].index_select(0, index)
