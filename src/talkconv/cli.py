@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from talkconv.bench.generate import bench_generate
+from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
 from talkconv.doctor import doctor
 
@@ -37,4 +39,6 @@ bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )
 bench.command("op")(bench_op)
+bench.command("model")(bench_model)
+bench.command("generate")(bench_generate)
 app.add_typer(bench, name="bench")
