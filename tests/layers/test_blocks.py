@@ -255,6 +255,27 @@ def test_dropouts_are_for_training(mixer):
         assert torch.equal(block(x), block(x))
 
 
+def test_attention_dropout_is_over_the_encoder_too():
+    block = decoder_block(encoder_dim=DIM, attention_dropout=0.5).train()
+    x, memory = random_tokens(1, 4), random_tokens(1, 9)
+    assert not torch.equal(block(x, memory=memory), block(x, memory=memory))
+    block.eval()
+    assert torch.equal(block(x, memory=memory), block(x, memory=memory))
+
+
+def test_heads_over_the_encoder_may_differ():
+    block = decoder_block(encoder_dim=DIM, attention_heads=6)
+    assert (block.mixer_unit.mixer.heads, block.cross_attention.heads) == (HEADS, 6)
+
+
+def test_sums_may_go_without_their_norm():
+    """The ablation's first row: sums of up to 7 tokens instead of sevenths of them."""
+    units = [encoder_block(normalize=normalize).mixer_unit for normalize in (False, True)]
+    x = random_tokens(2, 9)
+    bias = units[0].out_proj.bias
+    torch.testing.assert_close(units[0](x) - bias, 7 * (units[1](x) - bias))
+
+
 @every_mixer
 def test_blocks_compile_without_a_break(mixer):
     torch.compiler.reset()

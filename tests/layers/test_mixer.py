@@ -10,6 +10,13 @@ both_sides = pytest.mark.parametrize("r_max", [0, 4], ids=["causal", "two-sided"
 every_mixer = pytest.mark.parametrize("kind", MIXERS)
 
 
+@pytest.fixture(params=[True, False], ids=["grad", "no_grad"])
+def either_way(request):
+    """With gradients a cache is made anew with each step, without it is written in place."""
+    with torch.set_grad_enabled(request.param):
+        yield
+
+
 @every_mixer
 @both_sides
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -59,7 +66,7 @@ def test_nothing_is_seen_ahead(kind, T):
 
 @every_mixer
 @pytest.mark.parametrize("chunks", [[1] * 11, [11], [3, 1, 1, 5, 1]], ids=str)
-def test_step_by_step_equals_all_at_once(kind, chunks):
+def test_step_by_step_equals_all_at_once(either_way, kind, chunks):
     mixer = random_mixer(kind)
     x = random_tokens(2, 11)
     assert_same(_stream(mixer, x, chunks), mixer(x))
@@ -67,7 +74,7 @@ def test_step_by_step_equals_all_at_once(kind, chunks):
 
 @every_mixer
 @pytest.mark.parametrize("chunks", [[5, 1, 1, 3], [2, 4, 1, 3], [1] * 10], ids=str)
-def test_streams_may_be_padded_on_the_left(kind, chunks):
+def test_streams_may_be_padded_on_the_left(either_way, kind, chunks):
     mixer = random_mixer(kind)
     x = random_tokens(3, 10)
     mask = torch.arange(10) < torch.tensor([0, 3, 1])[:, None]
@@ -78,7 +85,7 @@ def test_streams_may_be_padded_on_the_left(kind, chunks):
 
 
 @every_mixer
-def test_left_padding_of_the_prompt_alone(kind):
+def test_left_padding_of_the_prompt_alone(either_way, kind):
     """As in generation: the mask comes with the prompt, steps have none."""
     mixer = random_mixer(kind)
     x = random_tokens(2, 8)
@@ -95,7 +102,7 @@ def test_left_padding_of_the_prompt_alone(kind):
 
 @every_mixer
 @pytest.mark.parametrize("padded", [False, True])
-def test_beams(kind, padded):
+def test_beams(either_way, kind, padded):
     """Open beams, pick among them twice, and go on: as if each had been its own sentence."""
     mixer = random_mixer(kind)
     prompt, then, last = random_tokens(2, 6), random_tokens(6, 1, seed=2), random_tokens(4, 2)
@@ -113,7 +120,7 @@ def test_beams(kind, padded):
 
 
 @every_mixer
-def test_states_fork(kind):
+def test_states_fork(either_way, kind):
     """A state stays what it was, however many streams go on from it."""
     mixer = random_mixer(kind)
     x, one, other = random_tokens(2, 5), random_tokens(2, 3, seed=2), random_tokens(2, 3, seed=3)
@@ -127,7 +134,7 @@ def test_states_fork(kind):
 
 
 @every_mixer
-def test_crop_takes_tokens_back(kind):
+def test_crop_takes_tokens_back(either_way, kind):
     mixer = random_mixer(kind)
     x, wrong = random_tokens(2, 6), random_tokens(2, 3, seed=2)
     _, state = mixer(x[:, :4], state=mixer.empty_state(2, rollback=3))

@@ -49,6 +49,29 @@ def test_steps_do_not_copy_the_past():
     assert len(places) <= 4  # room for 64 tokens, then for twice as many each time
 
 
+def test_picked_beams_have_room_for_their_steps():
+    layer = random_mixer("attention")
+    with torch.no_grad():
+        _, state = layer(random_tokens(2, 5), state=layer.empty_state(2))
+        picked = state.reorder(torch.tensor([1, 1, 0]))
+        _, after = layer(random_tokens(3, 1), state=picked)
+    assert after.cache is picked.cache
+
+
+def test_padding_outlives_the_cache_that_it_came_in():
+    layer = random_mixer("attention")
+    x = random_tokens(2, 200)
+    mask = torch.arange(200) < torch.tensor([7, 0])[:, None]
+    state = layer.empty_state(2)
+    with torch.no_grad():
+        for part, part_mask in zip(x.split(20, dim=1), mask.split(20, dim=1), strict=True):
+            out, state = layer(
+                part, padding_mask=part_mask if part_mask.any() else None, state=state
+            )
+        assert_same(out[:1], layer(x[:1, 7:])[:, -20:])
+        assert_same(out[1:], layer(x[1:])[:, -20:])
+
+
 def test_starts_as_three_layers_of_lower_gain():
     layer = SelfAttention(64, 4)
     bound = (6 / (64 + 64)) ** 0.5 / 2**0.5
