@@ -72,6 +72,18 @@ def test_padding_outlives_the_cache_that_it_came_in():
         assert_same(out[1:], layer(x[1:])[:, -20:])
 
 
+def test_padding_of_one_stream_is_not_that_of_another():
+    """Two streams go on from one state whose first row has not begun: one pads on, one begins."""
+    layer = random_mixer("attention")
+    x, then = random_tokens(2, 3), random_tokens(2, 2, seed=2)
+    waits = torch.tensor([[True], [False]])
+    with torch.no_grad():
+        _, state = layer(x, padding_mask=waits.expand(2, 3), state=layer.empty_state(2))
+        layer(then, padding_mask=waits.expand(2, 2), state=state)
+        out, _ = layer(then, state=state.reorder(torch.tensor([0, 1])))
+        assert_same(out[:1], layer(then[:1]))
+
+
 def test_starts_as_three_layers_of_lower_gain():
     layer = SelfAttention(64, 4)
     bound = (6 / (64 + 64)) ** 0.5 / 2**0.5
