@@ -3,11 +3,20 @@
 from typing import Any
 
 from torch import Tensor, nn
-from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers import (
+    EosTokenCriteria,
+    GenerationConfig,
+    GenerationMixin,
+    LogitsProcessorList,
+    MaxLengthCriteria,
+    PreTrainedModel,
+    StoppingCriteriaList,
+)
 from transformers import initialization as init
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
+from talkconv.models.beam_search import BeamSettings, Step, beam_search
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.stack import Decoder
@@ -95,6 +104,76 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
             rows = max(generation_config.num_beams, generation_config.num_return_sequences)
             model_kwargs["past_key_values"] = self.empty_cache(batch_size * rows)
 
+    def _beam_search(
+        self,
+        input_ids: Tensor,
+        logits_processor: LogitsProcessorList,
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: GenerationConfig,
+        synced_gpus: bool = False,
+        **model_kwargs: Any,
+    ) -> Any:
+        """`generate` asks for beams: our search where it gives the same, else transformers'."""
+        plain = (
+            not logits_processor
+            and all(
+                type(rule) in (MaxLengthCriteria, EosTokenCriteria) for rule in stopping_criteria
+            )
+            and not generation_config.do_sample
+            and not generation_config.return_dict_in_generate
+            and not synced_gpus
+            and generation_config.prefill_chunk_size is None
+            and self._is_fresh(model_kwargs)
+        )
+        settings = _beam_settings(generation_config)
+        if not plain or self.config.vocab_size < settings.kept:
+            search: Any = super()._beam_search  # type: ignore[misc]
+            return search(
+                input_ids,
+                logits_processor,
+                stopping_criteria,
+                generation_config,
+                synced_gpus,
+                **model_kwargs,
+            )
+        # rows came once per beam; the prompt is read once per sentence
+        first = slice(None, None, settings.num_beams)
+        step = self._beam_step(len(input_ids[first]), first, model_kwargs)
+        found = beam_search(step, input_ids[first], settings).best(
+            generation_config.num_return_sequences
+        )
+        return found.tokens.flatten(0, 1)[:, : int(found.lengths.max())]
+
+    def _is_fresh(self, model_kwargs: dict[str, Any]) -> bool:
+        """Whether generation starts at the first token, with a cache that is nobody else's."""
+        cache = model_kwargs.get("past_key_values")
+        known = {"past_key_values", "use_cache", "logits_to_keep", "attention_mask"}
+        known |= {"encoder_outputs"} if self.config.is_encoder_decoder else set()
+        given = {name for name, value in model_kwargs.items() if value is not None}
+        own = isinstance(cache, TaLKConvCache) and not hasattr(cache, "_is_user_defined")
+        return own and given <= known
+
+    def _beam_step(self, batch: int, first: slice, model_kwargs: dict[str, Any]) -> Step:
+        """The network as beam search sees it: next tokens and their parents to logits."""
+        cache = self.empty_cache(batch)
+        mask = model_kwargs.get("attention_mask")
+        inputs: dict[str, Any] = dict(past_key_values=cache, logits_to_keep=1)
+        if self.config.is_encoder_decoder:
+            inputs |= dict(encoder_outputs=model_kwargs["encoder_outputs"], attention_mask=mask)
+        name = "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
+
+        def step(tokens: Tensor, parents: Tensor | None) -> Tensor:
+            prompt = {}
+            if parents is not None:
+                cache.reorder_cache(parents)
+            elif mask is not None and not self.config.is_encoder_decoder:
+                # the cache remembers padding, which stands in the prompt alone
+                prompt = dict(attention_mask=mask[first])
+            logits: Tensor = self(**{name: tokens}, **inputs, **prompt).logits
+            return logits[:, -1]
+
+        return step
+
     def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
         """The cache before the first token; crop() can then take back up to `rollback` tokens."""
         return self.decoder.empty_cache(batch, rollback=rollback)
@@ -108,6 +187,19 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
                 f"earlier output), got {type(cache).__name__}"
             )
         return cache
+
+
+def _beam_settings(generation_config: GenerationConfig) -> BeamSettings:
+    eos, pad = generation_config._eos_token_tensor, generation_config._pad_token_tensor
+    filler = pad if pad is not None else eos[0] if eos is not None else 0
+    return BeamSettings(
+        num_beams=generation_config.num_beams,
+        max_length=generation_config.max_length,
+        eos=eos,
+        pad=int(filler),
+        length_penalty=generation_config.length_penalty,
+        early_stopping=generation_config.early_stopping,
+    )
 
 
 def padding_of(attention_mask: Tensor | None, tokens: int) -> Tensor | None:
