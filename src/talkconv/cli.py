@@ -2,6 +2,9 @@
 
 import typer
 
+from talkconv.bench.op import bench_op
+from talkconv.doctor import doctor
+
 app = typer.Typer(
     name="talkconv",
     help="Time-aware Large Kernel (TaLK) convolutions.",
@@ -9,3 +12,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(doctor)
+
+bench = typer.Typer(
+    help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
+)
+bench.command("op")(bench_op)
+app.add_typer(bench, name="bench")

@@ -124,9 +124,9 @@ def _check_offsets(
             )
         return
     _check_tensor(name, offsets)
-    *leading, C = x.shape
-    wanted = "(B, T, H) with B, T" if x.dim() == 3 else "(N, H) with N"
-    if offsets.dim() != x.dim() or list(offsets.shape[:-1]) != leading:
+    leading, C = x.shape[:-1], x.shape[-1]
+    if offsets.dim() != x.dim() or offsets.shape[:-1] != leading:
+        wanted = "(B, T, H) with B, T" if x.dim() == 3 else "(N, H) with N"
         raise ValueError(f"{name} must be {wanted} = {tuple(leading)}, got {tuple(offsets.shape)}")
     H = offsets.shape[-1]
     if H == 0 or C % H != 0:

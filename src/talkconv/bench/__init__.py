@@ -1,0 +1,1 @@
+"""The measured tables: speed, memory and exactness, on the machine at hand."""

@@ -1,0 +1,61 @@
+"""What a number needs to stand: the machine, the date, the command and the commit."""
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import talkconv
+from talkconv.ops import cpu
+
+
+def processor_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def describe_machine() -> dict[str, Any]:
+    kernel = cpu.find_kernel()
+    return {
+        "processor": processor_name(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "talkconv": talkconv.__version__,
+        "kernel": kernel.isa if kernel else "none (eager)",
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "date": datetime.date.today().isoformat(),
+        "command": " ".join(["talkconv", *sys.argv[1:]]),
+        "commit": _commit(),
+    }
+
+
+def write_results(path: Path, results: Any) -> None:
+    """Results with all they need to stand, as JSON; complete or absent."""
+    text = json.dumps({"machine": describe_machine(), "results": results}, indent=1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(path.suffix + ".partial")
+    partial.write_text(text + "\n")
+    partial.replace(path)
+
+
+def _commit() -> str | None:
+    folder = Path(__file__).parent
+    git = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(git, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return found.stdout.strip()

@@ -1,0 +1,94 @@
+"""Timing side by side: contestants take turns in one run, so that a noisy machine treats all alike."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds: the median, and the quartiles as its spread."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "Timing":
+        if len(seconds) == 1:
+            return cls(seconds[0], seconds[0], seconds[0], 1)
+        low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
+        return cls(median, low, high, len(seconds))
+
+    def __str__(self) -> str:
+        return (
+            f"{_milliseconds(self.median)} ({_milliseconds(self.low)}–{_milliseconds(self.high)})"
+        )
+
+
+def measure(
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    seconds: float = 2.0,
+    least_rounds: int = 3,
+    most_rounds: int = 1000,
+    timer: Callable[[Callable[[], object]], float] | None = None,
+) -> dict[str, Timing]:
+    """Run all contestants in turn, round after round, until `seconds` have gone into each of them.
+
+    A contestant that has had its share sits out, so that a slow one does not hold up the others.
+    """
+    timer = timer or seconds_of
+    for run in contestants.values():
+        timer(run)  # warm up
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(most_rounds):
+        waiting = [
+            name
+            for name, taken in times.items()
+            if len(taken) < least_rounds or sum(taken) < seconds
+        ]
+        if not waiting:
+            break
+        for name in waiting:
+            times[name].append(timer(contestants[name]))
+    return {name: Timing.of(taken) for name, taken in times.items()}
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    result = run()
+    # freeing the result is part of what a caller pays for fresh memory
+    del result
+    return time.perf_counter() - begin
+
+
+def peak_memory_of(run: Callable[[], object]) -> int | None:
+    """Bytes by which the process grew at its peak while `run` ran; None where Linux does not tell."""
+    status = Path("/proc/self/status")
+    reset = Path("/proc/self/clear_refs")
+    try:
+        run()  # thread stacks and libraries are loaded once, not per call
+        reset.write_text("5")
+        before = _kib(status, "VmRSS")
+        result = run()
+        peak = _kib(status, "VmHWM")
+    except OSError:
+        return None
+    del result
+    return max(0, peak - before) * 1024
+
+
+def _kib(status: Path, field: str) -> int:
+    for line in status.read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise OSError(f"{status} has no {field}")
+
+
+def _milliseconds(seconds: float) -> str:
+    value = seconds * 1e3
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
