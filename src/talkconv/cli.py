@@ -2,6 +2,7 @@
 
 import typer
 
+from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.op import bench_op
 from talkconv.doctor import doctor
 
@@ -18,4 +19,5 @@ bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )
 bench.command("op")(bench_op)
+bench.command("kernels")(bench_kernels)
 app.add_typer(bench, name="bench")

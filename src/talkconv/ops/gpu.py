@@ -16,7 +16,7 @@ from torch import Tensor
 # Positions inside a sequence have 32 bits in the kernels, addresses 64.
 MOST_TOKENS = 2**31 - 2**10
 
-# Fewer channels leave tensor cores idle, more leave registers spilled.
+# Tensor cores multiply no fewer channels at a time; more would spill registers.
 FEWEST_CHANNELS, MOST_CHANNELS = 16, 32
 
 
@@ -154,10 +154,11 @@ def block_sizes(dtype: torch.dtype, head_channels: int, window: float) -> dict[s
     # the tokens around a block are read by its neighbours too: longer windows, longer blocks
     block = 64 if window <= 128 else 128
     # float64 has no tensor cores to count on: its tokens are added one by one
-    tile = 1 if dtype == torch.float64 else 16
+    if dtype == torch.float64:
+        return dict(BLOCK=block, TILE=1, CHANNELS=FEWEST_CHANNELS)
     channels = 2 ** (head_channels - 1).bit_length()
     channels = min(max(channels, FEWEST_CHANNELS), MOST_CHANNELS)
-    return dict(BLOCK=block, TILE=tile, CHANNELS=channels)
+    return dict(BLOCK=block, TILE=16, CHANNELS=channels)
 
 
 def _window_arguments(x: Tensor, windows: Windows) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def _sequence_arguments(
 ) -> dict[str, Any]:
     tokens = out.shape[-2]
     if tokens > MOST_TOKENS:
-        raise ValueError(f"on a GPU a sequence has at most {MOST_TOKENS} tokens, got {tokens}")
+        raise ValueError(f"on a GPU x has at most {MOST_TOKENS} tokens along time, got {tokens}")
     return dict(
         lengths=None if lengths is None else lengths.contiguous(),
         cu_seqlens=None if cu_seqlens is None else cu_seqlens.contiguous(),
