@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from talkconv import TaLKState, reference, talk_conv, talk_conv_step
 from talkconv.ops import cpu, eager, gpu, step
@@ -307,3 +308,13 @@ def test_without_triton_the_message_tells_the_cure(monkeypatch):
 def test_importing_talkconv_leaves_triton_alone():
     code = "import sys, talkconv; sys.exit('triton' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tracing_for_a_gpu_needs_none():
+    """What torch.compile does first: shapes alone, on tensors that say they are on a GPU."""
+    with FakeTensorMode():
+        x = torch.empty(2, 9, 4, device="cuda")
+        offsets = torch.empty(2, 9, 2, device="cuda")
+        out = talk_conv(x, offsets, offsets, l_max=3, r_max=3)
+    assert out.device.type == "cuda"
+    assert out.shape == x.shape

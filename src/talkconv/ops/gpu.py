@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Positions inside a sequence have 32 bits in the kernels, addresses 64.
-MOST_TOKENS = 2**31 - 2**10
+# Positions around a block have 32 bits in the kernels, twice the reach included; addresses have 64.
+MOST_TOKENS = 2**30 - 2**10
 
 # Tensor cores multiply no fewer channels at a time; more would spill registers.
 FEWEST_CHANNELS, MOST_CHANNELS = 16, 32
@@ -102,6 +102,8 @@ class Launch:
 
     def run(self, x: Tensor) -> None:
         """On the device of x and its current stream."""
+        if self.programs == 0:
+            return
         with torch.cuda.device_of(x):
             self.kernel[(self.programs,)](**self.arguments, **self.options)
 
@@ -199,7 +201,7 @@ def _blocks(arguments: dict[str, Any]) -> int:
     """Blocks start anew with each sequence; packed, an upper bound without asking the GPU."""
     tokens, sequences, block = (arguments[name] for name in ("tokens", "sequences", "BLOCK"))
     if arguments["cu_seqlens"] is not None:
-        return int(tokens // block + sequences)
+        return int(tokens // block + sequences) if sequences else 0
     return int(sequences * -(-tokens // block))
 
 
