@@ -1,4 +1,4 @@
-"""The Triton kernels: one for the outputs, one for all gradients. Nothing else in ops imports triton.
+"""The Triton kernels: one for the outputs, one for all gradients. Only here ops need triton.
 
 A program owns a block of tokens of one sequence and head, and walks over the tiles of tokens that
 its windows touch. Inside a tile the windows are a small matrix of weights, formed in registers and
