@@ -1,9 +1,16 @@
 """The commands, a table: each is a function that lives in its room."""
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from talkconv.bench.exactness import bench_exactness
+from talkconv.bench.generate import bench_generate
 from talkconv.bench.kernels import bench_kernels
+from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
+from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -14,10 +21,30 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
+app.command()(demo)
+
+
+@app.command()
+def convert(
+    checkpoint: Annotated[Path, typer.Argument(help="A fairseq checkpoint, .pt.")],
+    dictionaries: Annotated[
+        list[Path], typer.Argument(metavar="DICT...", help="Its dictionaries, the source's first.")
+    ],
+    out: Annotated[Path, typer.Argument(help="The model folder to write.")],
+) -> None:
+    """Turn a checkpoint of the authors' networks into a model folder with its tokenizer."""
+    # transformers takes seconds to import, which the other commands need not wait for
+    from talkconv.models.convert import convert_command
+
+    convert_command(checkpoint, dictionaries, out)
+
 
 bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )
 bench.command("op")(bench_op)
+bench.command("exactness")(bench_exactness)
+bench.command("model")(bench_model)
+bench.command("generate")(bench_generate)
 bench.command("kernels")(bench_kernels)
 app.add_typer(bench, name="bench")

@@ -10,7 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from talkconv import TaLKState, reference, talk_conv, talk_conv_step
 from talkconv.ops import cpu, eager, gpu, step
 from tests.cases import assert_exact, exact, exact_grads, make_case
-from tests.ops.interpreter import repair_bfloat16
+
+pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
 
 # NaN and infinity are meant; numpy, which does the interpreter's sums, warns of them
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -34,6 +35,8 @@ SHAPES = [
 @pytest.fixture(autouse=True)
 def gpu_kernels(monkeypatch):
     """The road of CPU tensors leads to the GPU kernels, and fresh memory is full of NaN."""
+    from tests.ops.interpreter import repair_bfloat16
+
     repair_bfloat16()
     monkeypatch.setattr(cpu, "find_kernel", lambda: None)
     monkeypatch.setattr(cpu, "_warn_no_kernel", lambda: None)

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
+
 DTYPES = {"float32", "float64", "bfloat16", "float16"}
 
 
@@ -58,7 +60,7 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from talkconv.bench.kernels import _source_of
+from talkconv.bench.gpu_compile import source_of
 from talkconv.ops import gpu
 
 
@@ -83,7 +85,7 @@ for launch in (
     gpu.plan_backward(x, x, both, (x, offsets, offsets)),
 ):
     called = launch.kernel.warmup(**launch.arguments, **launch.options, grid=(launch.programs,))
-    ahead = _source_of(launch)
+    ahead = source_of(launch)
     assert called.src.signature == ahead.signature
     assert called.src.constants == ahead.constants
     assert {path: found for path, found in called.src.attrs.items() if found} == ahead.attrs

@@ -6,12 +6,9 @@ need not be here: registers, spills, shared memory, how many programs run side b
 
 import dataclasses
 import math
-import re
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import typer
@@ -25,6 +22,9 @@ from talkconv.bench.machine import write_results
 from talkconv.bench.measure import measure
 from talkconv.ops import gpu
 from talkconv.ops.checks import DTYPES
+
+if TYPE_CHECKING:
+    from talkconv.bench.gpu_compile import Usage
 
 TOKENS = 10_000
 
@@ -50,15 +50,6 @@ TARGETS = (
     Target("B200", "cuda", 100, 232_448, 233_472, 32, 64, 8.0e12, 2250e12),
     Target("MI300X", "hip", "gfx942", 65_536, 65_536, 64, 32, 5.3e12, 1307e12),
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Usage:
-    """What one program takes of its multiprocessor."""
-
-    registers: int  # a thread
-    spilled: int  # bytes a thread keeps in memory for lack of registers
-    shared: int  # bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,82 +135,7 @@ def _case(name: str, dtype: torch.dtype, launch: gpu.Launch) -> Case:
     return Case(name, dtype, launch, least * dtype.itemsize, asked * dtype.itemsize, flops)
 
 
-def compile_for(target: Target, launch: gpu.Launch) -> Usage:
-    """Compile ahead of time, as a first call on that GPU would."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-
-    gpu_target = GPUTarget(target.backend, target.arch, target.warp)
-    compiled = triton.compile(_source_of(launch), target=gpu_target, options=launch.options)
-    read = _usage_of_amdgcn if target.backend == "hip" else _usage_of_cubin
-    registers, spilled = read(compiled.asm)
-    return Usage(registers, spilled, compiled.metadata.shared)
-
-
-def _source_of(launch: gpu.Launch) -> Any:
-    """The kernel with types for arguments, specialized as Triton does it when called."""
-    from triton.compiler import ASTSource
-
-    signature: dict[str, Any] = {}
-    constants: dict[tuple[int, ...], Any] = {}
-    attributes: dict[tuple[int, ...], Any] = {}
-
-    def type_of(value: Any, path: tuple[int, ...], is_constant: bool, is_special: bool) -> Any:
-        if isinstance(value, tuple):
-            parts = enumerate(value)
-            return tuple(type_of(v, (*path, k), is_constant, is_special) for k, v in parts)
-        if is_constant or value is None or (is_special and isinstance(value, int) and value == 1):
-            constants[path] = value
-            return "constexpr"
-        if isinstance(value, Tensor) or (is_special and value % 16 == 0):
-            attributes[path] = [["tt.divisibility", 16]]
-        if isinstance(value, Tensor):
-            return _POINTERS[value.dtype]
-        return "i32" if abs(value) < 2**31 else "i64"
-
-    for index, parameter in enumerate(launch.kernel.params):
-        signature[parameter.name] = type_of(
-            launch.arguments[parameter.name],
-            (index,),
-            parameter.is_constexpr,
-            not parameter.do_not_specialize,
-        )
-    return ASTSource(launch.kernel, signature, constants, attributes)
-
-
-_POINTERS = {
-    torch.float32: "*fp32",
-    torch.float64: "*fp64",
-    torch.bfloat16: "*bf16",
-    torch.float16: "*fp16",
-    torch.int32: "*i32",
-    torch.int64: "*i64",
-}
-
-
-def _usage_of_cubin(asm: dict[str, Any]) -> tuple[int, int]:
-    """Registers and bytes of stack; these kernels put nothing there but what was spilled."""
-    import triton
-
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(asm["cubin"])
-        file.flush()
-        command = [str(tool), "-res-usage", file.name]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", said)
-    assert found is not None, f"cuobjdump says nothing about registers: {said}"
-    registers, stack, local = map(int, found.groups())
-    return registers, stack + local
-
-
-def _usage_of_amdgcn(asm: dict[str, Any]) -> tuple[int, int]:
-    """Vector registers and bytes of scratch. Scalars that spill go to vector registers instead."""
-    fields = dict(re.findall(r"\.(\w+):\s+(\d+)", asm["amdgcn"]))
-    return int(fields["vgpr_count"]), int(fields["private_segment_fixed_size"])
-
-
-def occupancy(target: Target, usage: Usage, warps: int) -> float:
+def occupancy(target: Target, usage: "Usage", warps: int) -> float:
     """Warps that one multiprocessor can hold at a time, as a share of the most it can."""
     if target.backend == "hip":
         # each of four units has 512 vector registers a lane, for at most 8 waves
@@ -236,9 +152,12 @@ def _round_up(value: int, step: int) -> int:
 
 
 def compilations(target: Target, chosen: list[Case]) -> list[dict[str, Any]]:
+    # the other commands need no Triton and should not wait for it
+    from talkconv.bench.gpu_compile import compile_ahead
+
     rows = []
     for case in track(chosen, f"compiling for {target.name}", transient=True):
-        usage = compile_for(target, case.launch)
+        usage = compile_ahead(case.launch, target.backend, target.arch, target.warp)
         rows.append(
             dict(
                 target=target.name,
@@ -304,6 +223,10 @@ def bench_kernels(
     out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("results/kernels.json"),
 ) -> None:
     """Compile the GPU kernels for GPUs near and far; where there is one, time them on it."""
+    try:
+        gpu.kernels()
+    except RuntimeError as error:
+        raise SystemExit(f"talkconv: {error}") from error
     console = Console()
     chosen = [*cases(), *(odd_cases() if every_way else ())]
     console.print(

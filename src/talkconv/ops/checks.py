@@ -102,7 +102,7 @@ def check_reach(name: str, value: Any) -> None:
 def check_max_offset(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, torch.SymFloat, torch.SymInt)):
         raise TypeError(f"max_offset must be a float, got {value!r}")
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= value < math.inf:
         raise ValueError(f"max_offset must be finite and at least 0, got {value}")
 
 

@@ -16,8 +16,8 @@ from talkconv.ops.checks import check_values
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-# talkconv_problem and talkconv_tensor. Packed bytes, not ctypes structures: a call at 10 tokens takes
-# as long as filling those in
+# talkconv_problem and talkconv_tensor. Packed bytes, not ctypes structures: filling those in takes
+# as long as summing 10 tokens
 _PROBLEM = struct.Struct("@7q2d2q4i")
 _TENSORS = {count: struct.Struct(f"@{3 * count}q") for count in (4, 7)}
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import check_inputs
+from talkconv.ops.direct import nobody_listens
 
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
@@ -64,18 +65,14 @@ def talk_conv(
     )
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
-    if torch.compiler.is_compiling() or _wants_gradient(x, left, right):
-        return _operator(*inputs)
-    # the same road, past the autograd key: it alone would cost what 10 tokens cost
-    with torch._C._AutoDispatchBelowAutograd():
-        return _operator(*inputs)
+    kernel = _DIRECT.get(x.device.type)
+    if kernel is not None and nobody_listens(x, left, right):
+        return kernel(*inputs)
+    out: Tensor = torch.ops.talkconv.talk_conv(*inputs)
+    return out
 
 
-_operator = torch.ops.talkconv.talk_conv.default
-
-
-def _wants_gradient(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any([tensor.requires_grad for tensor in tensors])
+_DIRECT = {"cpu": cpu.talk_conv}
 
 
 def _both(left: Tensor | None, right: Tensor | None) -> tuple[Tensor, Tensor]:

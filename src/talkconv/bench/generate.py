@@ -1,0 +1,213 @@
+"""`talkconv bench generate`: translation by beam search, and the steps of a language model.
+
+Translation: networks of iwslt14_de_en size with random weights, against transformers' MarianMT of
+the same size and the same Marian network in CTranslate2. A language model: one step after few
+tokens and after many, TaLK beside self-attention.
+"""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from talkconv.bench.machine import write_results
+from talkconv.bench.measure import Timing, measure
+from talkconv.bench.model import headline, plain
+
+SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
+VOCABULARY = 10_000
+OURS = "talkconv"
+# without an end token, every translation has all its tokens
+SETTINGS: dict[str, Any] = dict(num_beams=BEAMS, max_new_tokens=TARGET, eos_token_id=None)
+
+Run = Callable[[], object]
+
+
+def translators(folder: Path) -> dict[str, Run]:
+    """Each a translation of the same random sentences."""
+    torch.manual_seed(0)
+    source = torch.randint(4, VOCABULARY - 1, (SENTENCES, SOURCE))
+    marian = make_marian()
+    marian.save_pretrained(folder / "marian")
+    return {
+        OURS: _with(make_ours(), source),
+        "transformers MarianMT": _with(marian, source),
+        "CTranslate2 float32": ctranslate2_run(folder, "float32", source),
+        "CTranslate2 int8": ctranslate2_run(folder, "int8", source),
+    }
+
+
+def make_ours() -> Any:
+    # transformers takes seconds to import, which other commands need not wait for
+    from talkconv.models import TaLKConvForConditionalGeneration, preset
+
+    config = preset("iwslt14_de_en", vocab_size=VOCABULARY)
+    model: Any = TaLKConvForConditionalGeneration(config)
+    return model.eval()
+
+
+def make_marian() -> Any:
+    """The Transformer of the paper's comparison: d 512, ff 1024, 6 + 6 layers, 4 heads."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=VOCABULARY,
+        d_model=512,
+        encoder_ffn_dim=1024,
+        decoder_ffn_dim=1024,
+        encoder_layers=6,
+        decoder_layers=6,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        activation_function="swish",
+        pad_token_id=VOCABULARY - 1,
+        decoder_start_token_id=VOCABULARY - 1,
+        eos_token_id=0,
+        forced_eos_token_id=None,
+    )
+    model: Any = MarianMTModel(config)
+    return model.eval()
+
+
+def _with(model: Any, source: Tensor) -> Run:
+    mask = torch.ones_like(source)
+    return lambda: model.generate(source, attention_mask=mask, **SETTINGS)
+
+
+def ctranslate2_run(folder: Path, precision: str, source: Tensor) -> Run:
+    """The saved Marian network in CTranslate2. Random weights need a vocabulary all the same."""
+    import ctranslate2
+    from ctranslate2.converters import TransformersConverter
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["</s>", "<unk>", *(f"w{i}" for i in range(2, VOCABULARY - 1)), "<pad>"]
+    ids = {word: id for id, word in enumerate(words)}
+
+    make_tokenizer: Any = PreTrainedTokenizerFast
+
+    class Converter(TransformersConverter):  # type: ignore[misc]
+        def load_tokenizer(self, *args: Any, **kwargs: Any) -> Any:
+            vocabulary = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
+            special = dict(eos_token="</s>", unk_token="<unk>", pad_token="<pad>")
+            return make_tokenizer(tokenizer_object=vocabulary, **special)
+
+    place = folder / precision
+    Converter(str(folder / "marian")).convert(str(place), quantization=precision)
+    translator = ctranslate2.Translator(
+        str(place), compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
+    )
+    sentences = [[words[id] for id in row] for row in source.tolist()]
+    length = dict(max_decoding_length=TARGET, min_decoding_length=TARGET)
+    return lambda: translator.translate_batch(sentences, beam_size=BEAMS, **length)
+
+
+def language_model_steps(tokens: int) -> tuple[dict[str, Run], dict[str, int]]:
+    """One step after `tokens` tokens for each mixer, and the bytes that its cache holds."""
+    from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
+
+    runs: dict[str, Run] = {}
+    held: dict[str, int] = {}
+    for mixer in ("talk", "attention"):
+        torch.manual_seed(0)
+        config = TaLKConvConfig(
+            vocab_size=VOCABULARY, encoder_l_max=[], decoder_mixer=mixer, heads=8
+        )
+        model: Any = TaLKConvForCausalLM(config)
+        model.eval()
+        cache = model.empty_cache(1, rollback=1)
+        fill(model, cache, tokens)
+        runs[mixer] = _step(model, cache)
+        runs[mixer]()
+        held[mixer] = bytes_of(cache)
+    return runs, held
+
+
+@torch.no_grad()
+def fill(model: Any, cache: Any, tokens: int, chunk: int = 1024) -> None:
+    """Read `tokens` tokens. Attention gets random keys and values: reading would take hours."""
+    if model.config.decoder_mixer == "attention":
+        R = model.config.dim // model.config.heads
+        pairs = torch.randn(2, 1, model.config.heads, tokens, R)
+        cache.states = [state.append(pairs, None) for state in cache.states]
+        return
+    for begin in range(0, tokens, chunk):
+        words = torch.randint(4, VOCABULARY, (1, min(chunk, tokens - begin)))
+        model(words, past_key_values=cache, logits_to_keep=1)
+
+
+def _step(model: Any, cache: Any) -> Run:
+    word = torch.tensor([[4]])
+
+    @torch.no_grad()
+    def run() -> Any:
+        logits = model(word, past_key_values=cache, logits_to_keep=1).logits
+        cache.crop(-1)
+        return logits
+
+    return run
+
+
+def bytes_of(cache: Any) -> int:
+    """Bytes that the cache keeps alive."""
+    storages = {}
+    for state in cache.states:
+        tensor = state.tokens if hasattr(state, "tokens") else state.cache.pairs
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+    return sum(storages.values())
+
+
+def bench_generate(
+    seconds: Annotated[float, typer.Option(help="Time for each contestant.")] = 20.0,
+    few: Annotated[int, typer.Option(help="Tokens before an early step.")] = 100,
+    many: Annotated[int, typer.Option(help="Tokens before a late step.")] = 100_000,
+    out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("results/generate.json"),
+) -> None:
+    """Time beam search against MarianMT and CTranslate2, and steps late in a text."""
+    console = Console()
+    console.print(headline(f"{SENTENCES} sentences, {SOURCE} tokens in and {TARGET} out"))
+    with tempfile.TemporaryDirectory() as folder, console.status("translating"):
+        translation = measure(translators(Path(folder)), seconds=seconds)
+    console.print(translation_table(translation))
+    with console.status("stepping"):
+        early, early_bytes = language_model_steps(few)
+        late, late_bytes = language_model_steps(many)
+        runs = {f"{mixer} {few}": run for mixer, run in early.items()}
+        runs |= {f"{mixer} {many}": run for mixer, run in late.items()}
+        steps = measure(runs, seconds=min(seconds, 5.0))
+    held = {f"{mixer} {few}": size for mixer, size in early_bytes.items()}
+    held |= {f"{mixer} {many}": size for mixer, size in late_bytes.items()}
+    console.print(step_table(steps, held))
+    write_results(
+        out, {"translation": plain(translation), "steps": plain(steps), "cache bytes": held}
+    )
+    console.print(f"written to {out}")
+
+
+def translation_table(timings: dict[str, Timing]) -> Table:
+    table = Table(title=f"Translation, beam {BEAMS}", title_justify="left")
+    table.add_column("")
+    for heading in ("sentences/s (quartiles)", "talkconv is faster by"):
+        table.add_column(heading, justify="right")
+    for name, timing in sorted(timings.items(), key=lambda item: item[1].median):
+        rates = [SENTENCES / value for value in (timing.median, timing.high, timing.low)]
+        ratio = f"{timing.median / timings[OURS].median:.2f}"
+        style = "bold" if name == OURS else ""
+        table.add_row(name, f"{rates[0]:.1f} ({rates[1]:.1f}–{rates[2]:.1f})", ratio, style=style)
+    return table
+
+
+def step_table(timings: dict[str, Timing], held: dict[str, int]) -> Table:
+    table = Table(title="A language model's step, d 512, 6 layers", title_justify="left")
+    for heading in ("mixer", "after tokens", "ms (quartiles)", "cache, MiB"):
+        table.add_column(heading, justify="right")
+    for name, timing in timings.items():
+        mixer, tokens = name.split()
+        table.add_row(mixer, f"{int(tokens):,}", str(timing), f"{held[name] / 2**20:.2f}")
+    return table

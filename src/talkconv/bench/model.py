@@ -1,0 +1,131 @@
+"""`talkconv bench model`: a training step of one network with each mixer, at many lengths.
+
+A language model of d = 512 and 6 layers. Every batch has the same number of tokens, cut into
+sequences of another length each time: a mixer of linear cost is as fast at any of them.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from talkconv.bench.machine import describe_machine, write_results
+from talkconv.bench.measure import Timing, measure
+from talkconv.layers.make_mixer import MIXERS
+
+TOKENS = 8192
+LENGTHS = [32, 128, 512, 2048, 8192]
+OURS = "talk"
+SIZES: dict[str, Any] = dict(
+    vocab_size=10_000,
+    dim=512,
+    ff_dim=2048,
+    heads=8,
+    encoder_l_max=[],
+    decoder_l_max=[3, 7, 15, 31, 31, 31],
+    dropout=0.1,
+    offset_dropout=0.1,
+    weight_dropout=0.1,
+    attention_dropout=0.1,
+)
+
+
+def training_step(mixer: str, tokens: int, length: int) -> Callable[[], object]:
+    """Forward, backward and an Adam update on `tokens` random words in sequences of `length`."""
+    # transformers takes seconds to import, which other commands need not wait for
+    from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
+
+    torch.manual_seed(0)
+    model = TaLKConvForCausalLM(TaLKConvConfig(**SIZES, decoder_mixer=mixer)).train()
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    words = torch.randint(4, SIZES["vocab_size"], (tokens // length, length))
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = model(words, labels=words).loss
+        loss.backward()
+        optimizer.step()
+        return float(loss)
+
+    return step
+
+
+def bench_model(
+    lengths: Annotated[
+        list[int] | None, typer.Option("--n", help="Sequence lengths to measure.")
+    ] = None,
+    tokens: Annotated[int, typer.Option(help="Tokens in a batch, whatever the length.")] = TOKENS,
+    seconds: Annotated[float, typer.Option(help="Time for each mixer and length.")] = 30.0,
+    out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("results/model.json"),
+) -> None:
+    """Time a training step with each mixer; interleaved, with spread."""
+    lengths = lengths or LENGTHS
+    if any(length < 1 or tokens % length for length in lengths):
+        raise typer.BadParameter(f"every length must divide {tokens} tokens, got {lengths}")
+    console = Console()
+    console.print(headline(f"{tokens} tokens a batch, d 512, 6 layers, float32"))
+    results: dict[int, dict[str, Timing]] = {}
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("measuring", total=len(lengths))
+        for length in lengths:
+            progress.update(task, description=f"n = {length:,}")
+            steps = {mixer: training_step(mixer, tokens, length) for mixer in MIXERS}
+            results[length] = measure(steps, seconds=seconds)
+            progress.advance(task)
+    console.print(table_of(results, tokens))
+    console.print(verdict(results))
+    rows = [
+        {"n": length, "tokens": tokens, "timings": plain(timings)}
+        for length, timings in results.items()
+    ]
+    write_results(out, rows)
+    console.print(f"written to {out}")
+
+
+def headline(setting: str) -> str:
+    machine = describe_machine()
+    return (
+        f"{machine['processor']}, {machine['threads']} threads, kernel {machine['kernel']}, "
+        f"torch {machine['torch']}, {machine['date']}\n{setting}"
+    )
+
+
+def table_of(results: dict[int, dict[str, Timing]], tokens: int) -> Table:
+    table = Table(title="Training, tokens per second (quartiles)", title_justify="left")
+    table.add_column("n", justify="right")
+    for mixer in MIXERS:
+        table.add_column(mixer, justify="right")
+    for length, timings in results.items():
+        cells = []
+        for mixer in MIXERS:
+            timing = timings[mixer]
+            spread = f"{tokens / timing.high:,.0f}–{tokens / timing.low:,.0f}"
+            cells.append(f"{tokens / timing.median:,.0f} ({spread})")
+        table.add_row(f"{length:,}", *cells)
+    return table
+
+
+def verdict(results: dict[int, dict[str, Timing]]) -> str:
+    """Is TaLK the fastest everywhere, and as fast at the longest as at 128 tokens?"""
+    lines = []
+    for length, timings in results.items():
+        others = {mixer: timing.median for mixer, timing in timings.items() if mixer != OURS}
+        nearest = min(others, key=others.__getitem__)
+        ratio = others[nearest] / timings[OURS].median
+        lines.append(f"n = {length:,}: {ratio:.2f} times as fast as the next ({nearest})")
+    if 128 in results:
+        longest = max(results)
+        kept = results[128][OURS].median / results[longest][OURS].median
+        lines.append(f"tokens per second at {longest:,}: {kept:.2f} of those at 128")
+    return "\n".join(lines)
+
+
+def plain(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
+    """As JSON takes it."""
+    return {name: dataclasses.asdict(timing) for name, timing in timings.items()}

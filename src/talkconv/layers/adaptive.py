@@ -1,0 +1,201 @@
+"""Adaptive input and softmax: rare words in bands of fewer channels (Baevski and Auli, 2019)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from talkconv.layers.mixer import init_linear
+
+# The target that no loss counts, as everywhere in torch.
+IGNORED = -100
+
+
+def band_sizes(
+    vocab_size: int, dim: int, cutoffs: Sequence[int], factor: int
+) -> list[tuple[int, int]]:
+    """(words, channels) of each band: words up to the first cutoff have all channels, each next
+    band a factor fewer."""
+    edges = [0, *cutoffs, vocab_size]
+    if not cutoffs or any(end <= begin for begin, end in pairwise(edges)):
+        raise ValueError(
+            f"cutoffs must rise between 0 and vocab_size = {vocab_size}, got {list(cutoffs)}"
+        )
+    channels = [dim // factor**band for band in range(len(cutoffs) + 1)]
+    if factor < 1 or channels[-1] < 1:
+        raise ValueError(
+            f"dim must leave every band a channel, got {dim=}, {factor=}: {channels} channels"
+        )
+    return [
+        (end - begin, width) for (begin, end), width in zip(pairwise(edges), channels, strict=True)
+    ]
+
+
+def init_words(weight: nn.Parameter) -> None:
+    """Vectors of length 1 on average, whatever their channels."""
+    nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
+
+
+class AdaptiveInput(nn.Module):
+    """Embeddings of words sorted by frequency: tokens (...) -> (..., dim).
+
+    >>> AdaptiveInput(100, 16, cutoffs=[20, 60])(torch.tensor([[3, 99]])).shape
+    torch.Size([1, 2, 16])
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        dim: int,
+        cutoffs: Sequence[int],
+        factor: int = 4,
+        *,
+        padding_idx: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.dim = dim
+        self.cutoffs = tuple(cutoffs)
+        self.factor = factor
+        bands = band_sizes(vocab_size, dim, cutoffs, factor)
+        if padding_idx is not None and not 0 <= padding_idx < self.cutoffs[0]:
+            raise ValueError(
+                f"padding_idx must lie in the first band, 0 .. {self.cutoffs[0] - 1}, "
+                f"got {padding_idx}"
+            )
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(words, width, padding_idx=None if band else padding_idx)
+            for band, (words, width) in enumerate(bands)
+        )
+        self.projections = nn.ModuleList(
+            init_linear(nn.Linear(width, dim, bias=False)) for _, width in bands
+        )
+        for embedding in self.embeddings:
+            init_words(embedding.get_parameter("weight"))
+        if padding_idx is not None:
+            nn.init.zeros_(self.embeddings[0].get_parameter("weight")[padding_idx])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        edges = [0, *self.cutoffs, self.vocab_size]
+        found = []
+        for embedding, (begin, end) in zip(self.embeddings, pairwise(edges), strict=True):
+            elsewhere = (tokens < begin) | (tokens >= end)
+            vectors = embedding((tokens - begin).clamp(0, end - begin - 1))
+            found.append(vectors.masked_fill(elsewhere[..., None], 0))
+        # one product of static shape: a word's channels are zeros in all bands but its own
+        weights = tuple(projection.get_parameter("weight") for projection in self.projections)
+        return F.linear(torch.cat(found, dim=-1), torch.cat(weights, dim=1))
+
+    def extra_repr(self) -> str:
+        return f"{self.vocab_size}, {self.dim}, cutoffs={list(self.cutoffs)}, factor={self.factor}"
+
+
+class AdaptiveSoftmax(nn.Module):
+    """Probabilities of the next word: hidden (..., dim) -> log-probabilities (..., vocab_size).
+
+    The head chooses among the words of the first band and the other bands; a word of another band
+    is then chosen within it. `tie` shares the parameters of an AdaptiveInput.
+
+    >>> softmax = AdaptiveSoftmax(100, 16, cutoffs=[20, 60])
+    >>> softmax.log_prob(torch.randn(2, 16)).exp().sum(dim=-1)
+    tensor([1.0000, 1.0000], grad_fn=<SumBackward1>)
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        dim: int,
+        cutoffs: Sequence[int],
+        factor: int = 4,
+        *,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.dim = dim
+        self.cutoffs = tuple(cutoffs)
+        self.factor = factor
+        bands = band_sizes(vocab_size, dim, cutoffs, factor)
+        # shapes as in AdaptiveInput, so that tied parameters are the same ones
+        self.words = nn.ParameterList(torch.empty(words, width) for words, width in bands)
+        self.projections = nn.ParameterList(torch.empty(dim, width) for _, width in bands[1:])
+        self.clusters = init_linear(nn.Linear(dim, len(bands) - 1, bias=False))
+        self.dropout = nn.Dropout(dropout)
+        for words in self.words:
+            init_words(words)
+        for projection in self.projections:
+            nn.init.xavier_uniform_(projection)
+
+    def tie(self, embedding: AdaptiveInput, *, projections: bool = True) -> "AdaptiveSoftmax":
+        """Share the words of `embedding` and, unless told not to, its projections."""
+        sources = [band.get_parameter("weight") for band in embedding.embeddings]
+        ours, theirs = ([tuple(words.shape) for words in bands] for bands in (self.words, sources))
+        if ours != theirs:
+            raise ValueError(
+                f"tied bands must have the same (words, channels), got {ours} and {theirs}"
+            )
+        for band, source in enumerate(sources):
+            self.words[band] = source
+        if projections:
+            for tail, projection in enumerate(list(embedding.projections)[1:]):
+                self.projections[tail] = projection.get_parameter("weight")
+        return self
+
+    def log_prob(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities of all words: (..., dim) -> (..., vocab_size)."""
+        head = self._head(hidden).log_softmax(dim=-1)
+        first = self.cutoffs[0]
+        parts = [head[..., :first]]
+        for tail in range(len(self.projections)):
+            within = self._tail(tail, hidden).log_softmax(dim=-1)
+            parts.append(within + head[..., first + tail, None])
+        return torch.cat(parts, dim=-1)
+
+    def loss(
+        self,
+        hidden: Tensor,
+        targets: Tensor,
+        *,
+        ignore_index: int = IGNORED,
+        reduction: str = "mean",
+    ) -> Tensor:
+        """-log_prob of `targets` (...) given hidden (..., dim), from the bands they need alone.
+
+        `reduction` over the targets that are not ignore_index: mean, sum, or none (ignored ones
+        are then 0).
+        """
+        if targets.shape != hidden.shape[:-1]:
+            raise ValueError(
+                f"targets must be {tuple(hidden.shape[:-1])}, hidden without its channels, "
+                f"got {tuple(targets.shape)}"
+            )
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be mean, sum or none, got {reduction!r}")
+        flat, words = hidden.flatten(0, -2), targets.flatten()
+        words = words.masked_fill(words == ignore_index, IGNORED)
+        first = self.cutoffs[0]
+        band = torch.bucketize(words, torch.tensor(self.cutoffs, device=words.device), right=True)
+        choice = torch.where(band > 0, first + band - 1, words)
+        losses = F.cross_entropy(self._head(flat), choice, ignore_index=IGNORED, reduction="none")
+        for tail, begin in enumerate(self.cutoffs):
+            rows = (band == tail + 1).nonzero().squeeze(1)
+            within = self._tail(tail, flat[rows])
+            found = F.cross_entropy(within, words[rows] - begin, reduction="none")
+            losses = losses.index_add(0, rows, found)
+        if reduction == "none":
+            return losses.view(targets.shape)
+        total = losses.sum()
+        return total if reduction == "sum" else total / (words != IGNORED).sum()
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        """(..., dim) -> logits (..., cutoffs[0] + bands after the first)"""
+        return F.linear(hidden, torch.cat((self.words[0], self.clusters.weight)))
+
+    def _tail(self, tail: int, hidden: Tensor) -> Tensor:
+        """(..., dim) -> logits of a band's words"""
+        return F.linear(self.dropout(hidden @ self.projections[tail]), self.words[tail + 1])
+
+    def extra_repr(self) -> str:
+        return f"{self.vocab_size}, {self.dim}, cutoffs={list(self.cutoffs)}, factor={self.factor}"

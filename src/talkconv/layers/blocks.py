@@ -1,0 +1,283 @@
+"""The blocks that networks are stacks of: mixer, feed-forward, norms, residuals, dropouts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from talkconv.layers.cross_attention import CrossAttention, ProjectedMemory
+from talkconv.layers.make_mixer import make_mixer
+from talkconv.layers.mixer import init_linear
+
+ACTIVATIONS = {"swish": F.silu, "relu": F.relu}
+
+
+@dataclass(frozen=True)
+class BlockSettings:
+    """What blocks can be told beyond their sizes. Defaults stand here and nowhere else."""
+
+    mixer: str = "talk"
+    """talk, attention, light or dynamic."""
+    gate: bool = True
+    """Gated linear unit before a convolution; without it a plain linear layer."""
+    activation: str = "swish"
+    """Of the feed-forward layer: swish or relu."""
+    norm_first: bool = False
+    """Layer norms before each part (the language model), not after the residual."""
+    normalize: bool = True
+    """Divide TaLK's sums by the widest window, l_max + r_max + 1."""
+    dropout: float = 0.0
+    """On what each part adds to the residual."""
+    input_dropout: float = 0.0
+    """On what goes into the gate of a convolution."""
+    offset_dropout: float = 0.0
+    """On TaLK's offsets."""
+    weight_dropout: float = 0.0
+    """On the kernels of light and dynamic convolutions."""
+    attention_dropout: float = 0.0
+    """On attention's weights, self-attention and over the encoder alike."""
+    ff_dropout: float = 0.0
+    """After the activation of the feed-forward layer."""
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {', '.join(ACTIVATIONS)}; got {self.activation!r}"
+            )
+
+
+class MixerUnit(nn.Module):
+    """The mixer between its projections: x (B, T, dim) -> (B, T, dim).
+
+    Convolutions stand between a gate (or a linear layer) and a projection. Attention brings
+    projections of its own, and is then the ordinary Transformer's.
+    """
+
+    def __init__(
+        self, dim: int, heads: int, l_max: int, r_max: int, settings: BlockSettings
+    ) -> None:
+        super().__init__()
+        self.mixer = make_mixer(
+            settings.mixer,
+            dim,
+            heads,
+            l_max,
+            r_max,
+            offset_dropout=settings.offset_dropout,
+            weight_dropout=settings.weight_dropout,
+            attention_dropout=settings.attention_dropout,
+            normalize=settings.normalize,
+        )
+        self.projects = settings.mixer != "attention"
+        if self.projects:
+            self.gate = settings.gate
+            self.input_dropout = nn.Dropout(settings.input_dropout)
+            self.in_proj = init_linear(nn.Linear(dim, 2 * dim if settings.gate else dim))
+            self.out_proj = init_linear(nn.Linear(dim, dim))
+
+    def forward(self, x: Tensor, *, state: Any = None, **padding: Tensor | None) -> Any:
+        """`padding` is one of lengths, padding_mask, cu_seqlens, as a mixer takes them."""
+        if self.projects:
+            x = self.in_proj(self.input_dropout(x))
+            x = F.glu(x) if self.gate else x
+        if state is None:
+            mixed = self.mixer(x, **padding)
+        else:
+            mixed, state = self.mixer(x, state=state, **padding)
+        mixed = self.out_proj(mixed) if self.projects else mixed
+        return mixed if state is None else (mixed, state)
+
+
+class FeedForward(nn.Module):
+    """Two linear layers on each token by itself: x (B, T, dim) -> (B, T, dim)."""
+
+    def __init__(self, dim: int, ff_dim: int, settings: BlockSettings) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[settings.activation]
+        self.widen = init_linear(nn.Linear(dim, ff_dim))
+        self.dropout = nn.Dropout(settings.ff_dropout)
+        self.narrow = init_linear(nn.Linear(ff_dim, dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        narrowed: Tensor = self.narrow(self.dropout(self.activation(self.widen(x))))
+        return narrowed
+
+
+class _Block(nn.Module):
+    """What both blocks share: a part sees x normed before, or its sum with x is normed after."""
+
+    def __init__(self, settings: BlockSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def _before(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
+        return norm(x) if self.settings.norm_first else x
+
+    def _after(self, x: Tensor, added: Tensor, norm: nn.LayerNorm) -> Tensor:
+        total: Tensor = x + self.dropout(added)
+        return total if self.settings.norm_first else norm(total)
+
+
+class EncoderBlock(_Block):
+    """Mixer and feed-forward, called as torch.nn.TransformerEncoderLayer is (batch first).
+
+    src (B, T, dim) -> (B, T, dim). Keywords are the fields of BlockSettings.
+
+    >>> block = EncoderBlock(8, heads=2, ff_dim=16, l_max=3, r_max=3, dropout=0.1)
+    >>> network = nn.TransformerEncoder(block, num_layers=2, enable_nested_tensor=False)
+    >>> network(torch.randn(1, 5, 8)).shape
+    torch.Size([1, 5, 8])
+    """
+
+    def __init__(
+        self, dim: int, heads: int, ff_dim: int, l_max: int, r_max: int, **settings: Any
+    ) -> None:
+        super().__init__(BlockSettings(**settings))
+        self.mixer_unit = MixerUnit(dim, heads, l_max, r_max, self.settings)
+        self.mixer_norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, ff_dim, self.settings)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+
+    @property
+    def self_attn(self) -> nn.Module:
+        """The mixer: torch.nn.TransformerEncoder asks it whether the batch comes first."""
+        return self.mixer_unit.mixer
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+        *,
+        lengths: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
+    ) -> Tensor:
+        """Padding as a mixer takes it; a mask may only say what the block does anyway."""
+        self._check_mask(src_mask, is_causal, src.shape[-2])
+        mask = None if src_key_padding_mask is None else _as_bool(src_key_padding_mask)
+        padding = dict(lengths=lengths, padding_mask=mask, cu_seqlens=cu_seqlens)
+        x = src
+        mixed = self.mixer_unit(self._before(x, self.mixer_norm), **padding)
+        x = self._after(x, mixed, self.mixer_norm)
+        fed = self.feed_forward(self._before(x, self.feed_forward_norm))
+        return self._after(x, fed, self.feed_forward_norm)
+
+    def _check_mask(self, mask: Tensor | None, is_causal: bool, T: int) -> None:
+        if mask is None and not is_causal:
+            return
+        if not self.mixer_unit.mixer.causal:
+            raise ValueError(
+                "this block sees both sides of a token and takes no src_mask or is_causal=True; "
+                "r_max=0 makes a causal block"
+            )
+        if mask is None or is_causal:
+            return
+        ahead = torch.ones(T, T, dtype=torch.bool, device=mask.device).triu(1)
+        if mask.shape != (T, T) or not torch.equal(_as_bool(mask), ahead):
+            raise ValueError(
+                f"src_mask must be None or the causal mask (T, T) = {(T, T)} for this block, whose "
+                f"windows follow from its inputs; got another, of {tuple(mask.shape)}"
+            )
+
+
+class DecoderBlock(_Block):
+    """Causal mixer, attention over an encoder if there is one, feed-forward.
+
+    x (B, T, dim) -> (B, T, dim), or (out, new state) when `state` is given. Without `encoder_dim`
+    there is no attention over an encoder: the block of a language model. Keywords are the fields of
+    BlockSettings.
+
+    >>> block = DecoderBlock(8, heads=2, ff_dim=16, l_max=3, encoder_dim=8)
+    >>> block(torch.randn(1, 5, 8), memory=torch.randn(1, 7, 8)).shape
+    torch.Size([1, 5, 8])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        ff_dim: int,
+        l_max: int,
+        *,
+        encoder_dim: int | None = None,
+        attention_heads: int | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(BlockSettings(**settings))
+        self.mixer_unit = MixerUnit(dim, heads, l_max, 0, self.settings)
+        self.mixer_norm = nn.LayerNorm(dim)
+        self.cross_attention = None
+        if encoder_dim is not None:
+            self.cross_attention = CrossAttention(
+                dim,
+                heads if attention_heads is None else attention_heads,
+                encoder_dim=encoder_dim,
+                attention_dropout=self.settings.attention_dropout,
+            )
+            self.cross_attention_norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, ff_dim, self.settings)
+        self.feed_forward_norm = nn.LayerNorm(dim)
+
+    def empty_state(
+        self,
+        batch: int,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        rollback: int = 0,
+    ) -> Any:
+        """The state before the first token: the mixer's, nothing else in a block has a past."""
+        mixer = self.mixer_unit.mixer
+        return mixer.empty_state(batch, dtype=dtype, device=device, rollback=rollback)
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        memory: Tensor | ProjectedMemory | None = None,
+        memory_padding_mask: Tensor | None = None,
+        lengths: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
+        state: Any = None,
+    ) -> Any:
+        """memory (B, S, encoder_dim), or once projected for many steps: a ProjectedMemory of B
+        sentences serves x of B * n beams."""
+        memory = self._project(memory, memory_padding_mask)
+        padding = dict(lengths=lengths, padding_mask=padding_mask, cu_seqlens=cu_seqlens)
+        mixed = self.mixer_unit(self._before(x, self.mixer_norm), state=state, **padding)
+        if state is not None:
+            mixed, state = mixed
+        x = self._after(x, mixed, self.mixer_norm)
+        if self.cross_attention is not None:
+            queries = self._before(x, self.cross_attention_norm)
+            x = self._after(x, self.cross_attention(queries, memory), self.cross_attention_norm)
+        fed = self.feed_forward(self._before(x, self.feed_forward_norm))
+        x = self._after(x, fed, self.feed_forward_norm)
+        return x if state is None else (x, state)
+
+    def _project(
+        self, memory: Tensor | ProjectedMemory | None, padding_mask: Tensor | None
+    ) -> ProjectedMemory | None:
+        if self.cross_attention is None:
+            if memory is not None:
+                raise ValueError(
+                    "this block has no attention over an encoder; encoder_dim= gives it one"
+                )
+            return None
+        if memory is None:
+            raise ValueError("memory= is missing: this block attends to an encoder's states")
+        if not isinstance(memory, ProjectedMemory):
+            return self.cross_attention.project(memory, padding_mask)
+        if padding_mask is not None:
+            raise ValueError("a ProjectedMemory knows its padding: give the mask to project()")
+        return memory
+
+
+def _as_bool(mask: Tensor) -> Tensor:
+    """True where a mask hides: torch.nn.TransformerEncoder passes masks on as 0 and -infinity."""
+    return mask if mask.dtype == torch.bool else mask == -torch.inf

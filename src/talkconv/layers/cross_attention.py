@@ -1,0 +1,106 @@
+"""Attention of a decoder over its encoder, without a copy of the encoder's states per beam."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from talkconv.layers.mixer import init_linear
+
+
+@dataclass(frozen=True)
+class ProjectedMemory:
+    """Keys and values of the encoder's states, made once a sentence: (B, H, S, R) each."""
+
+    keys: Tensor
+    values: Tensor
+    exists: Tensor | None  # (B, 1, 1, S), False at padding
+
+    def reorder(self, index: Tensor) -> "ProjectedMemory":
+        """Sentence k becomes what sentence index[k] was; beams within a sentence need none."""
+        exists = None if self.exists is None else self.exists.index_select(0, index)
+        return ProjectedMemory(
+            self.keys.index_select(0, index), self.values.index_select(0, index), exists
+        )
+
+
+class CrossAttention(nn.Module):
+    """x (B * n, t, dim) over the memory of B sentences -> (B * n, t, dim).
+
+    The n beams of a sentence are adjacent rows of x. They ask as one longer row of n * t queries:
+    queries do not see one another, so that nothing of the memory need be repeated.
+
+    >>> attention = CrossAttention(8, heads=2)
+    >>> memory = attention.project(torch.randn(1, 7, 8))
+    >>> attention(torch.randn(5, 1, 8), memory).shape
+    torch.Size([5, 1, 8])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        encoder_dim: int | None = None,
+        attention_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if heads < 1 or dim % heads:
+            raise ValueError(f"heads must divide dim, got {dim=}, {heads=}")
+        self.dim = dim
+        self.heads = heads
+        self.encoder_dim = dim if encoder_dim is None else encoder_dim
+        self.attention_dropout = attention_dropout
+        # as if the three were one layer: scores start no larger than those of self-attention
+        gain = 0.5**0.5
+        self.to_query = init_linear(nn.Linear(dim, dim), gain)
+        self.to_key = init_linear(nn.Linear(self.encoder_dim, dim), gain)
+        self.to_value = init_linear(nn.Linear(self.encoder_dim, dim), gain)
+        self.to_out = init_linear(nn.Linear(dim, dim))
+
+    def project(self, memory: Tensor, padding_mask: Tensor | None = None) -> ProjectedMemory:
+        """memory (B, S, encoder_dim), padding_mask (B, S) True at padding."""
+        if memory.dim() != 3 or memory.shape[-1] != self.encoder_dim:
+            raise ValueError(
+                f"memory must be (B, S, encoder_dim) with encoder_dim = {self.encoder_dim}, "
+                f"got {tuple(memory.shape)}"
+            )
+        if padding_mask is not None and (
+            padding_mask.shape != memory.shape[:2] or padding_mask.dtype != torch.bool
+        ):
+            raise ValueError(
+                f"the memory's padding mask must be bool (B, S) = {tuple(memory.shape[:2])}, "
+                f"True at padding, got {padding_mask.dtype} {tuple(padding_mask.shape)}"
+            )
+        exists = None if padding_mask is None else ~padding_mask[:, None, None]
+        keys, values = (self._split(part(memory)) for part in (self.to_key, self.to_value))
+        return ProjectedMemory(keys, values, exists)
+
+    def forward(self, x: Tensor, memory: ProjectedMemory) -> Tensor:
+        rows, t, _ = x.shape
+        B = memory.keys.shape[0]
+        beams = rows // B if B else 0
+        if beams * B != rows:
+            raise ValueError(
+                f"x must hold the same number of rows for each of the {B} sentences of the "
+                f"memory, got {rows} rows"
+            )
+        queries = self._split(self.to_query(x).view(B, beams * t, self.dim))
+        out = F.scaled_dot_product_attention(
+            queries,
+            memory.keys,
+            memory.values,
+            attn_mask=memory.exists,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+        )
+        attended: Tensor = self.to_out(out.transpose(1, 2).reshape(rows, t, self.dim))
+        return attended
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(B, T, dim) -> (B, H, T, R)"""
+        heads: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return heads
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, heads={self.heads}, encoder_dim={self.encoder_dim}"

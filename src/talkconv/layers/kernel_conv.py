@@ -1,0 +1,86 @@
+"""What light and dynamic convolutions share: softmaxed kernels of fixed width on a stream."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from talkconv.layers.band import convolve
+from talkconv.layers.mixer import Mixer, mask_after, zero_padding
+from talkconv.ops.step import TaLKState
+
+
+class KernelConv(Mixer):
+    """Each head's channels, convolved with a kernel whose weights add up to 1.
+
+    A causal kernel ends with its token; others have it in the middle, kernel_size // 2 tokens
+    before it. Weights that fall on tokens that do not exist are lost, not shared out.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        kernel_size: int,
+        *,
+        causal: bool,
+        weight_dropout: float,
+    ) -> None:
+        super().__init__(dim, heads, causal=causal)
+        if kernel_size < 1:
+            raise ValueError(f"kernel_size must be at least 1, got {kernel_size}")
+        self.kernel_size = kernel_size
+        self.weight_dropout = nn.Dropout(weight_dropout)
+
+    def empty_state(
+        self,
+        batch: int,
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        rollback: int = 0,
+    ) -> TaLKState:
+        """The last kernel_size - 1 tokens: what TaLK keeps, too."""
+        dtype, device = self._default_place(dtype, device)
+        return TaLKState.empty(
+            batch,
+            self.dim,
+            l_max=self.kernel_size - 1,
+            rollback=rollback,
+            dtype=dtype,
+            device=device,
+        )
+
+    def kernels(self, x: Tensor) -> Tensor:
+        """x (B, T, dim) -> weights (B, T, H, K), or (H, K) when all tokens have the same."""
+        raise NotImplementedError
+
+    def _mix(self, x: Tensor, lengths: Tensor | None, padding_mask: Tensor | None) -> Tensor:
+        if lengths is not None:
+            padding_mask = mask_after(lengths, x.shape[1])
+        x = zero_padding(x, padding_mask)
+        before = self.kernel_size - 1 if self.causal else self.kernel_size // 2
+        after = self.kernel_size - 1 - before
+        return convolve(x, self.kernels(x), before=before, after=after)
+
+    def _step(
+        self, x: Tensor, padding_mask: Tensor | None, state: TaLKState
+    ) -> tuple[Tensor, TaLKState]:
+        if state.tokens.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"the state holds {state.tokens.shape[0]} sequences, got {x.shape[0]}; "
+                "state.repeat(n) opens beams"
+            )
+        x = zero_padding(x, padding_mask)
+        stream = torch.cat((state.tokens, x), dim=1)
+        reach = self.kernel_size - 1
+        out = convolve(stream[:, stream.shape[1] - x.shape[1] - reach :], self.kernels(x))
+        rows = min(reach + state.rollback, stream.shape[1])
+        # a copy: a view would keep all of a long prefill alive
+        kept = stream[:, stream.shape[1] - rows :].clone()
+        return out, replace(state, tokens=kept, seen=state.seen + x.shape[1])
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.dim}, heads={self.heads}, kernel_size={self.kernel_size}, causal={self.causal}"
+        )

@@ -1,0 +1,45 @@
+"""A mixer by its name: any row of the paper's tables is one word."""
+
+from talkconv.layers.dynamic_conv import DynamicConv
+from talkconv.layers.light_conv import LightConv
+from talkconv.layers.mixer import Mixer
+from talkconv.layers.self_attention import SelfAttention
+from talkconv.layers.talk_conv import TaLKConv
+
+MIXERS = ("talk", "attention", "light", "dynamic")
+
+
+def make_mixer(
+    kind: str,
+    dim: int,
+    heads: int,
+    l_max: int,
+    r_max: int,
+    *,
+    offset_dropout: float = 0.0,
+    weight_dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    normalize: bool = True,
+) -> Mixer:
+    """One of MIXERS, causal when r_max=0. Each takes the dropout that is its own.
+
+    Kernels of "light" and "dynamic" are as wide as the widest window, l_max + r_max + 1 tokens;
+    "attention" sees all tokens, whatever the windows.
+
+    >>> make_mixer("dynamic", 8, heads=2, l_max=3, r_max=0).kernel_size
+    4
+    """
+    causal = r_max == 0
+    if kind == "talk":
+        return TaLKConv(dim, heads, l_max, r_max, offset_dropout, normalize=normalize)
+    if kind == "attention":
+        return SelfAttention(dim, heads, causal=causal, attention_dropout=attention_dropout)
+    if kind not in MIXERS:
+        raise ValueError(f"mixer must be one of {', '.join(MIXERS)}; got {kind!r}")
+    if not causal and l_max != r_max:
+        raise ValueError(
+            f"mixer {kind!r} has its tokens in the middle of their kernels (l_max = r_max) or at "
+            f"the end (r_max = 0), got {l_max=}, {r_max=}"
+        )
+    convolution = LightConv if kind == "light" else DynamicConv
+    return convolution(dim, heads, l_max + r_max + 1, causal=causal, weight_dropout=weight_dropout)

@@ -1,0 +1,67 @@
+"""Sinusoidal positions, as the authors' networks count them."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class SinusoidalPositions(nn.Module):
+    """Sines in the first half of the channels, cosines in the second, of geometric frequencies.
+
+    Tokens are counted from padding_idx + 1; padding is not counted and gets zeros. No table is
+    kept: any length works.
+
+    >>> SinusoidalPositions(8)(5).shape
+    torch.Size([1, 5, 8])
+    """
+
+    def __init__(self, dim: int, padding_idx: int = 1) -> None:
+        super().__init__()
+        if dim < 4:
+            raise ValueError(f"dim must be at least 4, two frequencies, got {dim}")
+        self.dim = dim
+        self.padding_idx = padding_idx
+
+    def forward(
+        self,
+        tokens: int,
+        *,
+        start: int | Tensor = 0,
+        padding_mask: Tensor | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> Tensor:
+        """Positions of `tokens` tokens -> (1, T, dim), or (B, T, dim) if sequences differ.
+
+        `start` is how many tokens, padding aside, came before: one number, or (B,) of them.
+        padding_mask (B, T) is True at padding.
+        """
+        if padding_mask is not None:
+            if padding_mask.shape[1:] != (tokens,):
+                raise ValueError(
+                    f"padding_mask must be (B, T) with T = {tokens}, "
+                    f"got {tuple(padding_mask.shape)}"
+                )
+            device = padding_mask.device
+            index = (~padding_mask).cumsum(dim=1) - 1
+        else:
+            device = start.device if isinstance(start, Tensor) else device
+            index = torch.arange(tokens, device=device)[None]
+        first = start[:, None] if isinstance(start, Tensor) else start
+        angles = (index + first + self.padding_idx + 1)[..., None] * self._frequencies(device)
+        positions = torch.cat((angles.sin(), angles.cos()), dim=-1)
+        if self.dim % 2:
+            positions = nn.functional.pad(positions, (0, 1))
+        if padding_mask is not None:
+            positions = positions.masked_fill(padding_mask[..., None], 0)
+        return positions.to(dtype)
+
+    def _frequencies(self, device: torch.device | str | None) -> Tensor:
+        """(dim // 2,) from 1 down to 1/10000. Not a buffer: half precision would ruin it."""
+        half = self.dim // 2
+        steps = torch.arange(half, dtype=torch.float32, device=device)
+        return torch.exp(steps * -(math.log(10000) / (half - 1)))
+
+    def extra_repr(self) -> str:
+        return f"{self.dim}, padding_idx={self.padding_idx}"

@@ -1,0 +1,21 @@
+"""Whole networks, as transformers models: `pip install "talkconv[text]"`."""
+
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+from talkconv.models.cache import TaLKConvCache
+from talkconv.models.causal_lm import TaLKConvForCausalLM
+from talkconv.models.configuration import TaLKConvConfig
+from talkconv.models.presets import preset
+from talkconv.models.seq2seq import TaLKConvForConditionalGeneration
+
+AutoConfig.register("talkconv", TaLKConvConfig)
+AutoModelForSeq2SeqLM.register(TaLKConvConfig, TaLKConvForConditionalGeneration)
+AutoModelForCausalLM.register(TaLKConvConfig, TaLKConvForCausalLM)
+
+__all__ = [
+    "TaLKConvCache",
+    "TaLKConvConfig",
+    "TaLKConvForCausalLM",
+    "TaLKConvForConditionalGeneration",
+    "preset",
+]

@@ -1,0 +1,81 @@
+"""What generation keeps of the tokens that went by: `past_key_values`, of constant size.
+
+A TaLK layer keeps the few tokens that its windows can reach, whatever has been generated. The keys
+and values of the encoder's states are kept once a sentence, not once a beam.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from transformers import Cache
+
+from talkconv.layers.cross_attention import ProjectedMemory
+
+
+class TaLKConvCache(Cache):
+    """One mixer state a layer, and for a translation one projected memory a layer.
+
+    Rows are beams: `reorder_cache` picks among them. The memory has a row for each sentence, whose
+    beams are picked among themselves, so that it never moves.
+    """
+
+    def __init__(self, states: list[Any], memory: list[ProjectedMemory] | None = None) -> None:
+        super().__init__(layers=[])
+        self.states = states
+        self.memory = memory
+        # (B,) tokens of padding that went by in each row; None where there never were any
+        self.padding: Tensor | None = None
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many tokens went by, padding included."""
+        seen: int = self.states[layer_idx].seen
+        return seen
+
+    def get_max_length(self, layer_idx: int | None = None) -> int:
+        """-1: there is no longest sequence."""
+        return -1
+
+    @property
+    def tokens(self) -> int | Tensor:
+        """How many tokens went by, padding aside: one number, or (B,) where rows differ."""
+        seen = self.get_seq_length()
+        return seen if self.padding is None else seen - self.padding
+
+    def count_padding(self, padding_mask: Tensor) -> None:
+        """Add the padding among the next tokens: padding_mask (B, t), True at padding."""
+        count = padding_mask.sum(dim=1)
+        self.padding = count if self.padding is None else self.padding + count
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Row k becomes what row beam_idx[k] was; beams stay with their sentence."""
+        self._each(lambda state: state.reorder(beam_idx))
+        self.padding = None if self.padding is None else self.padding.index_select(0, beam_idx)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Each row `repeats` times in a row, as beams are opened."""
+        self._each(lambda state: state.repeat(repeats))
+        self.padding = None if self.padding is None else self.padding.repeat_interleave(repeats)
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keep these rows; sentences too, where each has one row."""
+        self.reorder_cache(indices)
+        if self.memory is not None:
+            self.memory = [memory.reorder(indices) for memory in self.memory]
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Take back the last tokens; transformers counts them with a minus."""
+        self._each(lambda state: state.crop(abs(tokens_to_remove)))
+
+    def _each(self, change: Callable[[Any], Any]) -> None:
+        self.states = [change(state) for state in self.states]
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __repr__(self) -> str:
+        return f"TaLKConvCache({len(self)} layers, {self.get_seq_length()} tokens seen)"
+
+    @property
+    def is_compileable(self) -> bool:
+        return False

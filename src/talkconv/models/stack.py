@@ -1,0 +1,215 @@
+"""Stacks of blocks: the encoder, and the decoder that both networks share."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutput
+
+from talkconv.layers.adaptive import AdaptiveInput
+from talkconv.layers.blocks import DecoderBlock, EncoderBlock
+from talkconv.layers.cross_attention import ProjectedMemory
+from talkconv.layers.positions import SinusoidalPositions
+from talkconv.models.cache import TaLKConvCache
+from talkconv.models.configuration import TaLKConvConfig
+
+_SHARED_SETTINGS = (
+    "gate",
+    "activation",
+    "norm_first",
+    "normalize",
+    "dropout",
+    "input_dropout",
+    "offset_dropout",
+    "weight_dropout",
+    "attention_dropout",
+    "ff_dropout",
+)
+
+
+class Stack(nn.Module):
+    """Tokens to embeddings plus positions, through the blocks of `layers`, and a last norm."""
+
+    # what transformers calls the input
+    main_input_name = "input_ids"
+    layers: nn.ModuleList
+
+    def __init__(self, config: TaLKConvConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.embed_tokens = _embedding(config, vocab_size)
+        self.embed_scale = math.sqrt(config.dim)
+        self.embed_positions = SinusoidalPositions(config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+        self.norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
+        # transformers sets both
+        self.gradient_checkpointing = False
+        self._gradient_checkpointing_func: Callable[..., Any] | None = None
+
+    def embed(self, tokens: Tensor, padding_mask: Tensor | None, start: int | Tensor = 0) -> Tensor:
+        """tokens (B, T) -> (B, T, dim); `start` tokens, padding aside, came before."""
+        x = self.embed_tokens(tokens) * self.embed_scale
+        place = dict(device=x.device, dtype=x.dtype)
+        positions = self.embed_positions(
+            tokens.shape[1], start=start, padding_mask=padding_mask, **place
+        )
+        embedded: Tensor = self.dropout(x + positions)
+        return embedded
+
+    def run(self, block: nn.Module, x: Tensor, **kwargs: Any) -> Any:
+        """One block; what it computes is forgotten and computed again if memory is to be saved."""
+        if self.gradient_checkpointing and self.training:
+            assert self._gradient_checkpointing_func is not None
+            return self._gradient_checkpointing_func(partial(block.__call__, **kwargs), x)
+        return block(x, **kwargs)
+
+
+class Encoder(Stack):
+    """input_ids (B, S) -> states (B, S, dim)."""
+
+    def __init__(self, config: TaLKConvConfig) -> None:
+        super().__init__(config, config.source_vocab_size)
+        assert config.encoder_r_max is not None
+        windows = zip(config.encoder_l_max, config.encoder_r_max, strict=True)
+        mixers = _each_layer(config.encoder_mixer, len(config.encoder_l_max))
+        self.pad_token_id = config.pad_token_id
+        self.layers = nn.ModuleList(
+            EncoderBlock(
+                config.dim,
+                config.heads,
+                config.ff_dim,
+                l_max,
+                r_max,
+                mixer=mixer,
+                **_shared(config),
+            )
+            for (l_max, r_max), mixer in zip(windows, mixers, strict=True)
+        )
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> BaseModelOutput:
+        """attention_mask (B, S) is 0 at padding; without it padding is where pad_token_id is."""
+        padding_mask = self.padding_mask(input_ids, attention_mask)
+        x = self.embed(input_ids, padding_mask)
+        hidden: list[Any] = [x]
+        for block in self.layers:
+            x = self.run(block, x, src_key_padding_mask=padding_mask)
+            hidden.append(x)
+        return BaseModelOutput(
+            last_hidden_state=self.norm(x),
+            hidden_states=tuple(hidden) if output_hidden_states else None,
+        )
+
+    def padding_mask(
+        self, input_ids: Tensor | None, attention_mask: Tensor | None
+    ) -> Tensor | None:
+        """(B, S), True at padding"""
+        if attention_mask is not None:
+            return attention_mask == 0
+        if input_ids is None or self.pad_token_id is None:
+            return None
+        return input_ids == self.pad_token_id
+
+
+class Decoder(Stack):
+    """input_ids (B, T) -> states (B, T, dim), all at once or, with a cache, the next T tokens."""
+
+    def __init__(self, config: TaLKConvConfig) -> None:
+        super().__init__(config, config.vocab_size)
+        mixers = _each_layer(config.decoder_mixer, config.num_layers)
+        self.layers = nn.ModuleList(
+            DecoderBlock(
+                config.dim,
+                config.heads,
+                config.ff_dim,
+                l_max,
+                encoder_dim=config.dim if config.is_encoder_decoder else None,
+                attention_heads=config.attention_heads,
+                mixer=mixer,
+                **_shared(config),
+            )
+            for l_max, mixer in zip(config.decoder_l_max, mixers, strict=True)
+        )
+
+    @property
+    def blocks(self) -> list[DecoderBlock]:
+        return cast(list[DecoderBlock], self.layers)
+
+    def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
+        """The cache before the first token; crop() can then take back up to `rollback` tokens."""
+        return TaLKConvCache([block.empty_state(batch, rollback=rollback) for block in self.blocks])
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        padding_mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_padding_mask: Tensor | None = None,
+        cache: TaLKConvCache | None = None,
+    ) -> tuple[Tensor, ...]:
+        """States after the embedding and after each block, the last one normed if there is a norm.
+
+        padding_mask (B, T) and memory_padding_mask (B, S) are True at padding. A cache is updated
+        in place, and projects memory (B, S, dim) at its first call alone.
+        """
+        x = self.embed(input_ids, padding_mask, start=0 if cache is None else cache.tokens)
+        if cache is None:
+            padding = dict(padding_mask=padding_mask, memory_padding_mask=memory_padding_mask)
+            hidden = self._all_at_once(x, memory=memory, **padding)
+        else:
+            if cache.memory is None and memory is not None:
+                cache.memory = self.project(memory, memory_padding_mask)
+            hidden = self._next_tokens(x, padding_mask, cache)
+        return (*hidden[:-1], self.norm(hidden[-1]))
+
+    def project(self, memory: Tensor, padding_mask: Tensor | None) -> list[ProjectedMemory]:
+        """What each block attends to: memory (B, S, dim), padding_mask (B, S)."""
+        attentions = [block.cross_attention for block in self.blocks]
+        return [part.project(memory, padding_mask) for part in attentions if part is not None]
+
+    def _all_at_once(self, x: Tensor, **inputs: Tensor | None) -> list[Tensor]:
+        hidden = [x]
+        for block in self.layers:
+            hidden.append(self.run(block, hidden[-1], **inputs))
+        return hidden
+
+    def _next_tokens(
+        self, x: Tensor, padding_mask: Tensor | None, cache: TaLKConvCache
+    ) -> list[Tensor]:
+        hidden = [x]
+        for index, block in enumerate(self.blocks):
+            memory = None if cache.memory is None else cache.memory[index]
+            x, cache.states[index] = block(
+                x, memory=memory, padding_mask=padding_mask, state=cache.states[index]
+            )
+            hidden.append(x)
+        if padding_mask is not None:
+            cache.count_padding(padding_mask)
+        return hidden
+
+
+def _embedding(config: TaLKConvConfig, vocab_size: int) -> nn.Module:
+    if config.adaptive_cutoffs:
+        return AdaptiveInput(
+            vocab_size,
+            config.dim,
+            config.adaptive_cutoffs,
+            config.adaptive_factor,
+            padding_idx=config.pad_token_id,
+        )
+    return nn.Embedding(vocab_size, config.dim, padding_idx=config.pad_token_id)
+
+
+def _shared(config: TaLKConvConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in _SHARED_SETTINGS}
+
+
+def _each_layer(mixer: Any, layers: int) -> list[str]:
+    return [mixer] * layers if isinstance(mixer, str) else list(mixer)
