@@ -19,6 +19,7 @@ from torch import Tensor
 from talkconv.bench.machine import write_results
 from talkconv.bench.measure import Timing, measure
 from talkconv.bench.model import headline, plain
+from talkconv.layers.self_attention import KeyValueState
 
 SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
 VOCABULARY = 10_000
@@ -108,7 +109,9 @@ def ctranslate2_run(folder: Path, precision: str, source: Tensor) -> Run:
     return lambda: translator.translate_batch(sentences, beam_size=BEAMS, **length)
 
 
-def language_model_steps(tokens: int) -> tuple[dict[str, Run], dict[str, int]]:
+def language_model_steps(
+    tokens: int, dim: int = 512, ff_dim: int = 2048
+) -> tuple[dict[str, Run], dict[str, int]]:
     """One step after `tokens` tokens for each mixer, and the bytes that its cache holds."""
     from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
 
@@ -116,9 +119,8 @@ def language_model_steps(tokens: int) -> tuple[dict[str, Run], dict[str, int]]:
     held: dict[str, int] = {}
     for mixer in ("talk", "attention"):
         torch.manual_seed(0)
-        config = TaLKConvConfig(
-            vocab_size=VOCABULARY, encoder_l_max=[], decoder_mixer=mixer, heads=8
-        )
+        sizes = dict(vocab_size=VOCABULARY, dim=dim, ff_dim=ff_dim, heads=8)
+        config = TaLKConvConfig(**sizes, encoder_l_max=[], decoder_mixer=mixer)
         model: Any = TaLKConvForCausalLM(config)
         model.eval()
         cache = model.empty_cache(1, rollback=1)
@@ -155,12 +157,12 @@ def _step(model: Any, cache: Any) -> Run:
 
 
 def bytes_of(cache: Any) -> int:
-    """Bytes that the cache keeps alive."""
-    storages = {}
+    """Bytes of what the cache knows of the past."""
+    tensors = []
     for state in cache.states:
-        tensor = state.tokens if hasattr(state, "tokens") else state.cache.pairs
-        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-    return sum(storages.values())
+        growing = isinstance(state, KeyValueState)
+        tensors += [state.keys, state.values] if growing else [state.tokens]
+    return sum(tensor.nbytes for tensor in tensors)
 
 
 def bench_generate(
