@@ -57,7 +57,7 @@ def make_case(
         values = torch.rand(*shape, H, generator=generator, dtype=torch.float64) * max_offset
         tokens = values * max(reach, 1)
         tokens = tokens.floor() + (tokens - tokens.floor()) * 0.8 + 0.1
-        return (tokens / max(reach, 1)).clamp(max=max_offset).to(offset_dtype)
+        return (tokens / max(reach, 1)).clamp(max=0.97 * max_offset).to(offset_dtype)
 
     return Case(
         x.to(dtype),

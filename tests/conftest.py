@@ -1,6 +1,15 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from talkconv.ops import cpu
+
+# `make sanitize` runs the tests on another build of the kernel
+_OTHER_LIBRARY = os.environ.get("TALKCONV_TEST_LIBRARY")
+if _OTHER_LIBRARY:
+    _other = cpu.Kernel(Path(_OTHER_LIBRARY))
+    cpu.find_kernel = lambda: _other
 
 _KERNEL = cpu.find_kernel()
 _ISAS = _KERNEL.available_isas() if _KERNEL else []

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from talkconv.bench.exactness import bench_exactness
 from talkconv.bench.generate import bench_generate
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
+from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -18,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
+app.command()(demo)
 
 
 @app.command()
@@ -39,6 +42,7 @@ bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )
 bench.command("op")(bench_op)
+bench.command("exactness")(bench_exactness)
 bench.command("model")(bench_model)
 bench.command("generate")(bench_generate)
 app.add_typer(bench, name="bench")

@@ -1,5 +1,6 @@
-"""Timing side by side: contestants take turns in one run, so that a noisy machine treats all alike."""
+"""Timing side by side: contestants take turns, so that a noisy machine treats all alike."""
 
+import ctypes
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -67,11 +68,12 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 
 def peak_memory_of(run: Callable[[], object]) -> int | None:
-    """Bytes by which the process grew at its peak while `run` ran; None where Linux does not tell."""
+    """Bytes by which the process grew at its peak during `run`; None where nobody tells."""
     status = Path("/proc/self/status")
     reset = Path("/proc/self/clear_refs")
     try:
         run()  # thread stacks and libraries are loaded once, not per call
+        _return_freed_memory()
         reset.write_text("5")
         before = _kib(status, "VmRSS")
         result = run()
@@ -80,6 +82,13 @@ def peak_memory_of(run: Callable[[], object]) -> int | None:
         return None
     del result
     return max(0, peak - before) * 1024
+
+
+def _return_freed_memory() -> None:
+    """To the system, so that memory of an earlier run does not hide what the next one takes."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _kib(status: Path, field: str) -> int:

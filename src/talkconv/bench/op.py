@@ -1,6 +1,6 @@
 """`talkconv bench op`: the operation against attention, DynamicConv and plain copies.
 
-The paper's throughput setting: batch 10, d = 1024, 16 heads; windows of up to 31 tokens to each side.
+The paper's throughput setting: batch 10, d = 1024, 16 heads; windows of up to 31 tokens a side.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ Run = Callable[[], object]
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """A function of tensors; the leading `differentiable` of them receive gradients."""
+    """A function of tensors; training asks for the gradients of all of them."""
 
     function: Callable[..., Tensor]
     tensors: tuple[Tensor, ...]
@@ -104,7 +104,7 @@ def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
 def memory_beyond(n: int) -> dict[str, int | None]:
     """Peak bytes beyond inputs and outputs, forward and forward + backward."""
     ours = contestants(n)[OURS]
-    x, left, right = ours.tensors
+    x, left, _ = ours.tensors
     output = x.numel() * x.element_size()
     grads = output + 2 * left.numel() * left.element_size()
     found: dict[str, int | None] = {}

@@ -102,7 +102,7 @@ def check_reach(name: str, value: Any) -> None:
 def check_max_offset(value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, torch.SymFloat, torch.SymInt)):
         raise TypeError(f"max_offset must be a float, got {value!r}")
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= value < math.inf:
         raise ValueError(f"max_offset must be finite and at least 0, got {value}")
 
 
@@ -124,9 +124,9 @@ def _check_offsets(
             )
         return
     _check_tensor(name, offsets)
-    *leading, C = x.shape
-    wanted = "(B, T, H) with B, T" if x.dim() == 3 else "(N, H) with N"
-    if offsets.dim() != x.dim() or list(offsets.shape[:-1]) != leading:
+    leading, C = x.shape[:-1], x.shape[-1]
+    if offsets.dim() != x.dim() or offsets.shape[:-1] != leading:
+        wanted = "(B, T, H) with B, T" if x.dim() == 3 else "(N, H) with N"
         raise ValueError(f"{name} must be {wanted} = {tuple(leading)}, got {tuple(offsets.shape)}")
     H = offsets.shape[-1]
     if H == 0 or C % H != 0:

@@ -1,7 +1,8 @@
-"""Loads the compiled CPU kernel and calls it. The structs mirror csrc/api.h, field for field."""
+"""Loads the compiled CPU kernel and calls it through the plain C interface of csrc/api.h."""
 
 import ctypes
 import functools
+import struct
 import warnings
 from pathlib import Path
 
@@ -15,33 +16,10 @@ from talkconv.ops.checks import check_values
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("batch_stride", ctypes.c_int64),
-        ("time_stride", ctypes.c_int64),
-    )
-
-
-class _Problem(ctypes.Structure):
-    _fields_ = (
-        ("sequences", ctypes.c_int64),
-        ("tokens", ctypes.c_int64),
-        ("context", ctypes.c_int64),
-        ("channels", ctypes.c_int64),
-        ("heads", ctypes.c_int64),
-        ("l_max", ctypes.c_int64),
-        ("r_max", ctypes.c_int64),
-        ("max_offset", ctypes.c_double),
-        ("scale", ctypes.c_double),
-        ("lengths", ctypes.c_void_p),
-        ("cu_seqlens", ctypes.c_void_p),
-        ("dtype", ctypes.c_int32),
-        ("offset_dtype", ctypes.c_int32),
-        ("threads", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
-    )
+# talkconv_problem and talkconv_tensor. Packed bytes, not ctypes structures: filling those in takes
+# as long as summing 10 tokens
+_PROBLEM = struct.Struct("@7q2d2q4i")
+_TENSORS = {count: struct.Struct(f"@{3 * count}q") for count in (4, 7)}
 
 
 class Kernel:
@@ -50,11 +28,10 @@ class Kernel:
     def __init__(self, path: Path) -> None:
         self.path = path
         library = ctypes.CDLL(str(path))
-        problem = ctypes.POINTER(_Problem)
         self.forward = library.talkconv_forward
-        self.forward.argtypes = [problem, *[_Tensor] * 4]
         self.backward = library.talkconv_backward
-        self.backward.argtypes = [problem, *[_Tensor] * 7]
+        for function in (self.forward, self.backward):
+            function.argtypes = [ctypes.c_char_p]
         for function in (library.talkconv_isa, library.talkconv_isa_at):
             function.restype = ctypes.c_char_p
         self._library = library
@@ -113,8 +90,9 @@ def talk_conv(
     out = x.new_empty((*left.shape[:-1], x.shape[-1]))
     if out.numel() == 0:
         return out
-    call = _Call(x, left, l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context)
-    call.run(kernel.forward, x, left if l_max else None, right if r_max else None, out)
+    settings = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context)
+    sides = _unread(left, l_max, out), _unread(right, r_max, out)
+    _run(kernel.forward, x, left, settings, (x, *sides, out))
     return out
 
 
@@ -140,68 +118,60 @@ def talk_conv_backward(
     grads = x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
     if x.numel() == 0:
         return grads[0], grads[1].zero_(), grads[2].zero_()
-    call = _Call(x, left, l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context=0)
-    used = (left if l_max else None, right if r_max else None)
-    call.run(kernel.backward, grad_out.to(x.dtype), x, *used, *grads)
+    settings = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens, 0)
+    sides = _unread(left, l_max, grads[1]), _unread(right, r_max, grads[2])
+    _run(kernel.backward, x, left, settings, (grad_out.to(x.dtype), x, *sides, *grads))
     return grads
 
 
-class _Call:
-    """One call into the kernel: its settings, and the tensors it keeps alive meanwhile."""
+def _run(
+    function: "ctypes._NamedFuncPointer",
+    x: Tensor,
+    left: Tensor,
+    settings: tuple[int, int, float, bool, Tensor | None, Tensor | None, int],
+    tensors: tuple[Tensor, ...],
+) -> None:
+    l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context = settings
+    # kept alive until the call returns
+    lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
+    tensors = tuple([_with_rows(tensor) for tensor in tensors])
+    problem = _PROBLEM.pack(
+        x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
+        x.shape[1] if cu_seqlens is None else 0,
+        context,
+        x.shape[-1],
+        left.shape[-1],
+        l_max,
+        r_max,
+        max_offset,
+        eager.scale_of(l_max, r_max, normalize),
+        0 if lengths is None else lengths.data_ptr(),
+        0 if cu_seqlens is None else cu_seqlens.data_ptr(),
+        _DTYPE_CODES[x.dtype],
+        _DTYPE_CODES[left.dtype],
+        torch.get_num_threads(),
+        0,
+    )
+    views: list[int] = []
+    for tensor in tensors:
+        strides = tensor.stride()
+        views += (tensor.data_ptr(), strides[0] if len(strides) == 3 else 0, strides[-2])
+    if function(problem + _TENSORS[len(tensors)].pack(*views)) != 0:
+        raise MemoryError("talk_conv: no memory for the kernel's running sums")
 
-    def __init__(
-        self,
-        x: Tensor,
-        left: Tensor,
-        l_max: int,
-        r_max: int,
-        max_offset: float,
-        normalize: bool,
-        lengths: Tensor | None,
-        cu_seqlens: Tensor | None,
-        context: int,
-    ) -> None:
-        self.kept = [_int64(lengths), _int64(cu_seqlens)]
-        packed = cu_seqlens is not None
-        self.problem = _Problem(
-            sequences=cu_seqlens.shape[0] - 1 if cu_seqlens is not None else x.shape[0],
-            tokens=0 if packed else x.shape[1],
-            context=context,
-            channels=x.shape[-1],
-            heads=left.shape[-1],
-            l_max=l_max,
-            r_max=r_max,
-            max_offset=max_offset,
-            scale=eager.scale_of(l_max, r_max, normalize),
-            lengths=_address(self.kept[0]),
-            cu_seqlens=_address(self.kept[1]),
-            dtype=_DTYPE_CODES[x.dtype],
-            offset_dtype=_DTYPE_CODES[left.dtype],
-            threads=torch.get_num_threads(),
-        )
 
-    def run(self, function: "ctypes._NamedFuncPointer", *tensors: Tensor | None) -> None:
-        status = function(ctypes.byref(self.problem), *(self._view(t) for t in tensors))
-        if status != 0:
-            raise MemoryError("talk_conv: no memory for the kernel's running sums")
+def _with_rows(tensor: Tensor) -> Tensor:
+    """Any strides, but rows of contiguous elements."""
+    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
-    def _view(self, tensor: Tensor | None) -> _Tensor:
-        if tensor is None:
-            return _Tensor(None, 0, 0)
-        # any strides but in the last dimension, where rows must be contiguous
-        if tensor.stride(-1) != 1:
-            tensor = tensor.contiguous()
-            self.kept.append(tensor)
-        batch_stride = tensor.stride(0) if tensor.dim() == 3 else 0
-        return _Tensor(tensor.data_ptr(), batch_stride, tensor.stride(-2))
+
+def _unread(side: Tensor, max_tokens: int, instead: Tensor) -> Tensor:
+    """The kernel does not read a side that cannot reach anywhere: spare its copy into rows."""
+    return side if max_tokens else instead
 
 
 def _int64(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.to(torch.int64).contiguous()
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
 
 
 @functools.cache

@@ -92,6 +92,11 @@ def scale_of(l_max: int, r_max: int, normalize: bool) -> float:
     return 1 / (l_max + r_max + 1) if normalize else 1.0
 
 
+def sum_dtype(x: Tensor) -> torch.dtype:
+    """Sums are taken in float64 as in the compiled kernel; only Apple's GPUs have none."""
+    return torch.float32 if x.device.type == "mps" else torch.float64
+
+
 def _padded(x: Tensor, left: Tensor, right: Tensor, settings: Settings) -> Tensor:
     l_max, r_max, max_offset, normalize, lengths = settings
     B, T, C = x.shape
@@ -100,7 +105,7 @@ def _padded(x: Tensor, left: Tensor, right: Tensor, settings: Settings) -> Tenso
     exists = _exists(x, lengths)
     x_masked = x if exists is None else x.masked_fill(~exists[..., None], 0)
 
-    wide = torch.promote_types(x.dtype, torch.float32)
+    wide = sum_dtype(x)
     tokens = _blocks(x_masked.to(wide), before, after, block)  # (B, n, before + block + after, C)
     n = tokens.shape[1]
     # row k: the sum of the block's tokens before its k-th
@@ -148,9 +153,12 @@ def _padded_backward(
     # tokens outside a block take part where their windows reach in
     reach_left, reach_right, block = _block_sizes(T, l_max, r_max, max_offset)
     before, after = reach_right + 1, reach_left + 1
-    wide = torch.promote_types(x.dtype, torch.float32)
+    wide = sum_dtype(x)
     grads = grad_out.to(wide) * scale_of(l_max, r_max, normalize)
     grads = _blocks(_zero_padding(grads, exists), before, after, block).unflatten(-1, (H, -1))
+    # without a window a token passes NaN to itself alone
+    no_window = left.isnan() | right.isnan()
+    left, right = left.masked_fill(no_window, 0), right.masked_fill(no_window, 0)
     to_left = reach_of(_blocks(left, before, after, block), l_max, max_offset)  # (B, n, W, H) each
     to_right = reach_of(_blocks(right, before, after, block), r_max, max_offset)
     n, W = grads.shape[1:3]
@@ -168,7 +176,8 @@ def _padded_backward(
     ):
         index = row.clamp(0, block)[..., None].expand_as(grads)
         differences.scatter_add_(2, index, grads * weight[..., None])
-    grad_x = differences.cumsum(2)[:, :, :block].reshape(B, n * block, C)[:, :T]
+    grad_x = differences.cumsum(2)[:, :, :block].reshape(B, n * block, H, C // H)[:, :T]
+    grad_x = grad_x.masked_fill(no_window[..., None], torch.nan).flatten(-2)
     return _zero_padding(grad_x, exists).to(x.dtype), grad_left, grad_right
 
 
@@ -186,9 +195,7 @@ def offset_grads(
 ) -> tuple[Tensor, Tensor]:
     """What the token at each edge of a window adds as the edge moves over it."""
     scale = scale_of(l_max, r_max, normalize)
-    # a sum over a head's channels cancels where a sum over a window does not; only Apple's GPU has
-    # no float64
-    wide = torch.float32 if x.device.type == "mps" else torch.float64
+    wide = sum_dtype(x)
     grads = grad_out.to(wide).unflatten(-1, (left.shape[-1], -1))
     edges = window_edges(x, left, right, l_max, r_max, max_offset, lengths, cu_seqlens)
     found = []

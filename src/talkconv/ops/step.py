@@ -14,6 +14,7 @@ from torch import Tensor
 
 from talkconv.ops import cpu, eager
 from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
+from talkconv.ops.direct import nobody_listens
 
 STEP = "talkconv::talk_conv_step"
 
@@ -97,9 +98,12 @@ def talk_conv_step(
     reach = reach_in_tokens(state.l_max, state.max_offset)
     # windows reach no farther back than this; rows kept for crop() stay out of the sums
     window = stream[:, stream.shape[1] - x.shape[1] - reach :]
-    out: Tensor = torch.ops.talkconv.talk_conv_step(
-        window, left, state.l_max, state.max_offset, normalize
-    )
+    inputs = (window, left, state.l_max, state.max_offset, normalize)
+    kernel = _DIRECT.get(x.device.type)
+    if kernel is not None and nobody_listens(window, left):
+        out = kernel(*inputs)
+    else:
+        out = torch.ops.talkconv.talk_conv_step(*inputs)
     rows = min(reach + state.rollback, stream.shape[1])
     # a copy: a view would keep all of a long prefill alive
     kept = stream[:, stream.shape[1] - rows :]
@@ -190,6 +194,8 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     )
     return grad_window, grad_left[:, window.shape[1] - left.shape[1] :], None, None, None
 
+
+_DIRECT = {"cpu": _cpu}
 
 torch.library.define(
     STEP, "(Tensor window, Tensor left, int l_max, float max_offset, bool normalize) -> Tensor"

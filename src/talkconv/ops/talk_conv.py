@@ -10,6 +10,7 @@ from torch import Tensor
 
 from talkconv.ops import cpu, eager
 from talkconv.ops.checks import check_inputs
+from talkconv.ops.direct import nobody_listens
 
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
@@ -63,9 +64,15 @@ def talk_conv(
         cu_seqlens=cu_seqlens,
     )
     left, right = _both(left, right)
-    settings = (l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
-    out: Tensor = torch.ops.talkconv.talk_conv(x, left, right, *settings)
+    inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
+    kernel = _DIRECT.get(x.device.type)
+    if kernel is not None and nobody_listens(x, left, right):
+        return kernel(*inputs)
+    out: Tensor = torch.ops.talkconv.talk_conv(*inputs)
     return out
+
+
+_DIRECT = {"cpu": cpu.talk_conv}
 
 
 def _both(left: Tensor | None, right: Tensor | None) -> tuple[Tensor, Tensor]:

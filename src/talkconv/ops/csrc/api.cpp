@@ -19,8 +19,10 @@
 namespace talkconv {
 namespace {
 
-// One slice of 64 channels keeps its ring of sums in the first-level cache for the paper's windows.
-constexpr int64_t slice_channels = 64;
+// A slice carries this many channels where its running sums fill the first-level cache, more where
+// sequences or windows are so short that they do not.
+constexpr int64_t least_slice = 64, most_slice = 256;
+constexpr int64_t ring_bytes = int64_t{32} << 10;
 // Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
 constexpr int64_t least_chunk_tokens = 512;
 // Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
@@ -34,7 +36,7 @@ int64_t element_bytes(int32_t dtype) {
 
 int64_t reach_in_tokens(int64_t max_tokens, double max_offset) {
   // far beyond any sequence, and far from overflow
-  return int64_t(std::min(std::ceil(double(max_tokens) * max_offset), 0x1p40));
+  return int64_t(std::min(std::ceil(double(max_tokens) * max_offset), 0x1p30));
 }
 
 int64_t power_of_two_from(int64_t value) {
@@ -76,15 +78,17 @@ int64_t chunk_tokens_of(const talkconv_problem& p) {
 Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   Plan plan{};
   plan.problem = p;
-  plan.channels_per_head = p.channels / p.heads;
-  plan.heads_per_group =
-      std::min(p.heads, std::max<int64_t>(1, slice_channels / plan.channels_per_head));
-  plan.groups = (p.heads + plan.heads_per_group - 1) / plan.heads_per_group;
-  plan.slice = std::min(slice_channels, plan.heads_per_group * plan.channels_per_head);
   const int64_t longest = longest_of(chunks);
   plan.reach_left = std::min(reach_in_tokens(p.l_max, p.max_offset), longest);
   plan.reach_right = std::min(reach_in_tokens(p.r_max, p.max_offset), longest);
   plan.ring_rows = power_of_two_from(plan.reach_left + plan.reach_right + 4);
+  const int64_t rows_in_use = std::min(plan.ring_rows, longest + 1);
+  const int64_t fitting = ring_bytes / int64_t(sizeof(double)) / rows_in_use;
+  const int64_t slice = std::clamp(fitting / least_slice * least_slice, least_slice, most_slice);
+  plan.channels_per_head = p.channels / p.heads;
+  plan.heads_per_group = std::clamp<int64_t>(slice / plan.channels_per_head, 1, p.heads);
+  plan.groups = (p.heads + plan.heads_per_group - 1) / plan.heads_per_group;
+  plan.slice = std::min(slice, plan.heads_per_group * plan.channels_per_head);
   plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
   const int64_t rows = chunks.empty() ? 0 : chunks.back().rows_before + chunks.back().end -
                                                 chunks.back().begin;
@@ -92,28 +96,50 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   return plan;
 }
 
-// The memory of one thread's Scratch, in one piece.
+// The memory of one thread's Scratch, in one piece. It is kept from call to call, unless large: a
+// short call would spend its time on getting it anew.
 class ScratchMemory {
  public:
-  ScratchMemory(const Plan& plan, bool offset_grads) {
-    const int64_t ring = plan.ring_rows * plan.slice;
-    const int64_t grads = offset_grads ? plan.chunk_tokens * plan.heads_per_group * 2 : 0;
-    const size_t count = size_t(ring + 2 * slice_channels + grads);
-    memory_ = static_cast<double*>(::operator new(count * sizeof(double), alignment, std::nothrow));
-    scratch_ = {memory_, memory_ + ring, memory_ + ring + 2 * slice_channels,
-                memory_ + ring + slice_channels};
-  }
+  ScratchMemory() = default;
   ScratchMemory(const ScratchMemory&) = delete;
   ScratchMemory& operator=(const ScratchMemory&) = delete;
-  ~ScratchMemory() { ::operator delete(memory_, alignment); }
+  ~ScratchMemory() { release(); }
 
-  explicit operator bool() const { return memory_ != nullptr; }
+  // False where memory ran out.
+  bool reserve(const Plan& plan, bool offset_grads) {
+    const int64_t ring = plan.ring_rows * plan.slice;
+    const int64_t grads = offset_grads ? plan.chunk_tokens * plan.heads_per_group * 2 : 0;
+    const size_t count = size_t(ring + 2 * most_slice + grads);
+    if (count > count_) {
+      release();
+      memory_ = static_cast<double*>(::operator new(count * sizeof(double), alignment, std::nothrow));
+      if (memory_ == nullptr) return false;
+      count_ = count;
+    }
+    scratch_ = {memory_, memory_ + ring, memory_ + ring + 2 * most_slice,
+                memory_ + ring + most_slice};
+    return true;
+  }
+
+  void release_if_large() {
+    if (count_ * sizeof(double) > kept_bytes) release();
+  }
+
   const Scratch& operator*() const { return scratch_; }
 
  private:
   static constexpr std::align_val_t alignment{64};
-  double* memory_;
-  Scratch scratch_;
+  static constexpr size_t kept_bytes = size_t{1} << 20;
+
+  void release() {
+    ::operator delete(memory_, alignment);
+    memory_ = nullptr;
+    count_ = 0;
+  }
+
+  double* memory_ = nullptr;
+  size_t count_ = 0;
+  Scratch scratch_{};
 };
 
 // Every thread takes one run of tasks, cut so that all have about the same number of rows. Runs, not
@@ -144,8 +170,8 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_
   const int64_t threads = std::min({int64_t(plan.problem.threads), useful, tasks});
   std::atomic<bool> ok{true};
   parallel(int(threads), [&](int thread, int count) {
-    const ScratchMemory scratch(plan, offset_grads);
-    if (!scratch) {
+    static thread_local ScratchMemory scratch;
+    if (!scratch.reserve(plan, offset_grads)) {
       ok = false;
       return;
     }
@@ -156,6 +182,7 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_
       if (!run(chunks[task.chunk], task.group, *scratch)) ok = false;
       if (++task.group == plan.groups) task = {task.chunk + 1, 0};
     }
+    scratch.release_if_large();
   });
   return ok ? TALKCONV_OK : TALKCONV_OUT_OF_MEMORY;
 }
@@ -206,32 +233,26 @@ void prepare_fresh(const talkconv_problem& p, const std::vector<Chunk>& chunks,
 
 using namespace talkconv;
 
-int32_t talkconv_forward(const talkconv_problem* problem, talkconv_tensor x, talkconv_tensor left,
-                         talkconv_tensor right, talkconv_tensor out) {
+int32_t talkconv_forward(const talkconv_forward_call* call) {
   return guarded([&] {
-    const std::vector<Chunk> chunks = chunks_of(*problem, chunk_tokens_of(*problem));
-    const Plan plan = plan_of(*problem, chunks);
-    const ForwardTensors tensors{x, left, right, out};
+    const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
+    const Plan plan = plan_of(call->problem, chunks);
     const Kernel& kernel = *current().load();
-    prepare_fresh(*problem, chunks, out);
+    prepare_fresh(call->problem, chunks, call->out);
     return run_all(plan, chunks, false, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
-      return kernel.forward(plan, tensors, chunk, group, s);
+      return kernel.forward(plan, *call, chunk, group, s);
     });
   });
 }
 
-int32_t talkconv_backward(const talkconv_problem* problem, talkconv_tensor grad_out,
-                          talkconv_tensor x, talkconv_tensor left, talkconv_tensor right,
-                          talkconv_tensor grad_x, talkconv_tensor grad_left,
-                          talkconv_tensor grad_right) {
+int32_t talkconv_backward(const talkconv_backward_call* call) {
   return guarded([&] {
-    const std::vector<Chunk> chunks = chunks_of(*problem, chunk_tokens_of(*problem));
-    const Plan plan = plan_of(*problem, chunks);
-    const BackwardTensors tensors{grad_out, x, left, right, grad_x, grad_left, grad_right};
+    const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
+    const Plan plan = plan_of(call->problem, chunks);
     const Kernel& kernel = *current().load();
-    prepare_fresh(*problem, chunks, grad_x);
+    prepare_fresh(call->problem, chunks, call->grad_x);
     return run_all(plan, chunks, true, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
-      return kernel.backward(plan, tensors, chunk, group, s);
+      return kernel.backward(plan, *call, chunk, group, s);
     });
   });
 }

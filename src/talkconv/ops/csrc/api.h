@@ -1,5 +1,5 @@
 // The plain C interface that Python loads with ctypes. No PyTorch header is needed to build it,
-// so one library serves every PyTorch. cpu.py mirrors these structs field for field.
+// so one library serves every PyTorch. cpu.py packs these structs field for field.
 #pragma once
 
 #include <stdint.h>
@@ -38,17 +38,22 @@ typedef struct {
   int32_t dtype;              // of x, the output and their gradients
   int32_t offset_dtype;       // of left, right and their gradients
   int32_t threads;
-  int32_t reserved;
+  int32_t unused;  // keeps what follows aligned
 } talkconv_problem;
 
-TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_problem* problem, talkconv_tensor x,
-                                         talkconv_tensor left, talkconv_tensor right,
-                                         talkconv_tensor out);
+typedef struct {
+  talkconv_problem problem;
+  talkconv_tensor x, left, right, out;
+} talkconv_forward_call;
 
-TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_problem* problem, talkconv_tensor grad_out,
-                                          talkconv_tensor x, talkconv_tensor left,
-                                          talkconv_tensor right, talkconv_tensor grad_x,
-                                          talkconv_tensor grad_left, talkconv_tensor grad_right);
+typedef struct {
+  talkconv_problem problem;
+  talkconv_tensor grad_out, x, left, right, grad_x, grad_left, grad_right;
+} talkconv_backward_call;
+
+// Both return a talkconv_status. left is not read where l_max is 0, right where r_max is 0.
+TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_forward_call* call);
+TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call);
 
 // The instruction set in use, and all that this library holds and this processor runs, best first.
 TALKCONV_EXPORT const char* talkconv_isa(void);

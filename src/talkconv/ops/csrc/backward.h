@@ -12,9 +12,9 @@ namespace talkconv {
 namespace {
 
 // first += a * row, second += b * row; the two are the same row where a chunk's edge cut the window.
-template <class T>
+template <class T, class Width>
 inline void add_two(double* first, double a, double* second, double b, const T* __restrict row,
-                    int64_t width) {
+                    Width width) {
   if (first == second) {
     for (int64_t c = 0; c < width; ++c) first[c] += (a + b) * widen(row[c]);
     return;
@@ -28,15 +28,26 @@ inline void add_two(double* first, double a, double* second, double b, const T* 
   }
 }
 
+// One more row of differences becomes a row of the gradient; its place in the ring is free again.
+template <class T, class Width>
+inline void add_differences(double* __restrict row, double* __restrict running, T* __restrict out,
+                            Width width) {
+  for (int64_t c = 0; c < width; ++c) {
+    running[c] += row[c];
+    row[c] = 0;
+    out[c] = narrow<T>(Wide<T>(running[c]));
+  }
+}
+
 // Eight sums side by side in a fixed order: the same bits wherever the rows lie in memory.
-template <class T>
-inline double dot(const T* a, const T* b, int64_t width) {
+template <class T, class Width>
+inline double dot(const T* a, const T* b, Width width) {
   constexpr int64_t lanes = 8;
   double sums[lanes] = {};
-  int64_t c = 0;
-  for (; c + lanes <= width; c += lanes)
+  const int64_t even = width / lanes * lanes;
+  for (int64_t c = 0; c < even; c += lanes)
     for (int64_t k = 0; k < lanes; ++k) sums[k] += double(widen(a[c + k])) * double(widen(b[c + k]));
-  for (int64_t k = 0; c < width; ++c, ++k) sums[k] += double(widen(a[c])) * double(widen(b[c]));
+  for (int64_t c = even; c < width; ++c) sums[c - even] += double(widen(a[c])) * double(widen(b[c]));
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
@@ -44,13 +55,14 @@ inline double dot(const T* a, const T* b, int64_t width) {
 // in; indices are clamped to the chunk, which leaves its running sums right. Returns false where a
 // sum became NaN or infinite.
 template <class T>
-bool sweep_backward(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t channel,
+bool sweep_backward(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
                     int64_t width, Rows<const T> grad_out, Rows<T> grad_x, double scale_of_nan,
                     bool stream, const Scratch& scratch) {
-  const int64_t mask = plan.ring_rows - 1, per_head = plan.channels_per_head;
-  const int64_t end = least(chunk.end, chunk.sequence.length);
+  const int64_t mask = plan.ring_rows - 1, end = least(chunk.end, chunk.sequence.length);
   if (end <= chunk.begin) return true;
+  const Heads heads = heads_of(plan, channel, width);
   const Tokens reached = tokens_reached(chunk, plan.reach_right, plan.reach_left);
+  Windows windows(plan, t.left, t.right, chunk.sequence, heads, reached.end);
   const auto differences = [&](int64_t row) {
     return scratch.ring + (least(most(row, chunk.begin), end) & mask) * plan.slice;
   };
@@ -60,29 +72,30 @@ bool sweep_backward(const Plan& plan, const BackwardTensors& t, const Chunk& chu
   fill(running, width, 0.0);
 
   const auto finish_row = [&](int64_t j) {
-    double* __restrict row = differences(j);
-    for (int64_t c = 0; c < width; ++c) {
-      running[c] += row[c];
-      row[c] = 0;
-      staged[c] = narrow<T>(Wide<T>(running[c]));
-    }
+    double* const row = differences(j);
+    in_pieces(width, [&](int64_t c, auto count) {
+      add_differences(row + c, running + c, staged + c, count);
+    });
     write_row(grad_x[j], staged, width * int64_t(sizeof(T)), stream);
   };
 
   int64_t finished = chunk.begin;
   for (int64_t i = reached.begin; i < reached.end; ++i) {
     if (i + prefetch_distance < reached.end) prefetch_row(grad_out[i + prefetch_distance], width);
-    for (int64_t c = 0; c < width;) {
-      const int64_t head = (channel + c) / per_head;
-      const int64_t count = least((head + 1) * per_head - channel, width) - c;
-      const Window w = window_of(plan, t.left, t.right, chunk.sequence, i, head);
+    windows.move_to(i);
+    for (int64_t h = 0; h < heads.count; ++h) {
+      const int64_t at = h * heads.width;
+      const Window w = windows.window(h);
       const int64_t first = i - w.left.whole, past = i + w.right.whole + 1;
       const double scale = w.is_nan ? scale_of_nan : plan.problem.scale;
-      add_two(differences(first - 1) + c, scale * w.left.part, differences(first) + c,
-              scale * (1 - w.left.part), grad_out[i] + c, count);
-      add_two(differences(past) + c, -scale * (1 - w.right.part), differences(past + 1) + c,
-              -scale * w.right.part, grad_out[i] + c, count);
-      c += count;
+      const double before = scale * w.left.part, after = scale * w.right.part;
+      const T* const row = grad_out[i] + at;
+      in_pieces(heads.width, [&](int64_t c, auto count) {
+        add_two(differences(first - 1) + at + c, before, differences(first) + at + c,
+                scale - before, row + c, count);
+        add_two(differences(past) + at + c, after - scale, differences(past + 1) + at + c, -after,
+                row + c, count);
+      });
     }
     // no later window starts before i - reach_left
     for (; finished < least(i - plan.reach_left, end); ++finished) finish_row(finished);
@@ -93,29 +106,34 @@ bool sweep_backward(const Plan& plan, const BackwardTensors& t, const Chunk& chu
 
 // The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
 template <class T>
-void sweep_offsets(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t group,
+void sweep_offsets(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t group,
                    int64_t channel, int64_t width, Rows<const T> grad_out, Rows<const T> x,
                    const Scratch& scratch) {
-  const talkconv_problem& p = plan.problem;
   const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
-  const int64_t per_head = plan.channels_per_head;
+  const int64_t group_head = group * plan.heads_per_group;
+  const double left_scale = plan.problem.scale * double(plan.problem.l_max);
+  const double right_scale = plan.problem.scale * double(plan.problem.r_max);
+  const Heads heads = heads_of(plan, channel, width);
+  Windows windows(plan, t.left, t.right, chunk.sequence, heads, end);
   for (int64_t i = chunk.begin; i < end; ++i) {
     if (i + prefetch_distance < end) prefetch_row(grad_out[i + prefetch_distance], width);
     const int64_t ahead = i + plan.reach_right + prefetch_distance;
     if (ahead < length) prefetch_row(x[ahead], width);
-    for (int64_t c = 0; c < width;) {
-      const int64_t head = (channel + c) / per_head;
-      const int64_t count = least((head + 1) * per_head - channel, width) - c;
-      const Window w = window_of(plan, t.left, t.right, chunk.sequence, i, head);
+    windows.move_to(i);
+    for (int64_t h = 0; h < heads.count; ++h) {
+      const Window w = windows.window(h);
       const int64_t left_edge = i - w.left.whole - 1, right_edge = i + w.right.whole + 1;
-      double* const grads = scratch.offset_grads + ((i - chunk.begin) * plan.heads_per_group + head -
-                                                    group * plan.heads_per_group) * 2;
+      const int64_t place = (i - chunk.begin) * plan.heads_per_group + heads.first + h - group_head;
+      double* const grads = scratch.offset_grads + place * 2;
       if (w.is_nan) grads[0] = grads[1] = std::numeric_limits<double>::quiet_NaN();
-      if (w.left.has_gradient && left_edge >= 0)
-        grads[0] += p.scale * double(p.l_max) * dot(grad_out[i] + c, x[left_edge] + c, count);
-      if (w.right.has_gradient && right_edge < length)
-        grads[1] += p.scale * double(p.r_max) * dot(grad_out[i] + c, x[right_edge] + c, count);
-      c += count;
+      // piece by piece, so that the sum does not depend on how heads are cut into slices
+      in_pieces(heads.width, [&](int64_t c, auto count) {
+        const int64_t at = h * heads.width + c;
+        if (w.left.has_gradient && left_edge >= 0)
+          grads[0] += left_scale * dot(grad_out[i] + at, x[left_edge] + at, count);
+        if (w.right.has_gradient && right_edge < length)
+          grads[1] += right_scale * dot(grad_out[i] + at, x[right_edge] + at, count);
+      });
     }
   }
 }
@@ -136,7 +154,7 @@ inline void store_offset(const talkconv_tensor& offsets, int32_t dtype, int64_t 
   }
 }
 
-inline void write_offset_grads(const Plan& plan, const BackwardTensors& t, const Chunk& chunk,
+inline void write_offset_grads(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk,
                                int64_t group, const Scratch& scratch) {
   const talkconv_problem& p = plan.problem;
   const int64_t head_begin = group * plan.heads_per_group;
@@ -154,18 +172,20 @@ inline void write_offset_grads(const Plan& plan, const BackwardTensors& t, const
 
 // grad_out of the tokens with a NaN offset becomes NaN, as their outputs are.
 template <class T>
-void spread_nan_offsets(const Plan& plan, const BackwardTensors& t, const Sequence& sequence,
+void spread_nan_offsets(const Plan& plan, const talkconv_backward_call& t, const Sequence& sequence,
                         Tokens tokens, int64_t channel, int64_t width, Rows<T> grad_out) {
-  for (int64_t i = tokens.begin; i < tokens.end; ++i)
-    for (int64_t c = 0; c < width; ++c) {
-      const int64_t head = (channel + c) / plan.channels_per_head;
-      if (window_of(plan, t.left, t.right, sequence, i, head).is_nan)
-        grad_out[i][c] = narrow<T>(std::numeric_limits<Wide<T>>::quiet_NaN());
-    }
+  const Heads heads = heads_of(plan, channel, width);
+  Windows windows(plan, t.left, t.right, sequence, heads, tokens.end);
+  const T nan = narrow<T>(std::numeric_limits<Wide<T>>::quiet_NaN());
+  for (int64_t i = tokens.begin; i < tokens.end; ++i) {
+    windows.move_to(i);
+    for (int64_t h = 0; h < heads.count; ++h)
+      if (windows.window(h).is_nan) fill(grad_out[i] + h * heads.width, heads.width, nan);
+  }
 }
 
 template <class T>
-bool repair_backward(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t channel,
+bool repair_backward(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
                      int64_t width, Rows<const T> grad_out, Rows<T> grad_x, const Scratch& scratch) {
   const Tokens reached = tokens_reached(chunk, plan.reach_right, plan.reach_left);
   const int64_t rows = reached.end - reached.begin;
@@ -185,7 +205,7 @@ bool repair_backward(const Plan& plan, const BackwardTensors& t, const Chunk& ch
 }
 
 template <class T>
-bool backward_chunk(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t group,
+bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t group,
                     const Scratch& scratch) {
   const int64_t group_channels = plan.heads_per_group * plan.channels_per_head;
   const int64_t group_end = least((group + 1) * group_channels, plan.problem.channels);

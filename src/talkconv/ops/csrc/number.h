@@ -31,6 +31,18 @@ constexpr bool is_finite(V value) {
   return value - value == 0;
 }
 
+// Calls body(begin, width) for pieces of `piece` channels, their width a constant, and for the rest:
+// the loops over channels then have a known length and unroll fully.
+constexpr int64_t piece = 64;
+
+template <class Body>
+inline void in_pieces(int64_t width, Body body) {
+  int64_t begin = 0;
+  for (; begin + piece <= width; begin += piece)
+    body(begin, std::integral_constant<int64_t, piece>{});
+  if (begin < width) body(begin, width - begin);
+}
+
 template <class V>
 inline void fill(V* values, int64_t count, V value) {
   for (int64_t k = 0; k < count; ++k) values[k] = value;

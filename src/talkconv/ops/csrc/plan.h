@@ -35,14 +35,6 @@ struct Plan {
   bool stream;  // the output does not fit the caches: write around them
 };
 
-struct ForwardTensors {
-  talkconv_tensor x, left, right, out;
-};
-
-struct BackwardTensors {
-  talkconv_tensor grad_out, x, left, right, grad_x, grad_left, grad_right;
-};
-
 // Working memory of one thread, allocated once per call.
 struct Scratch {
   double* ring;         // (ring_rows, slice)
@@ -55,8 +47,8 @@ struct Scratch {
 struct Kernel {
   const char* isa;
   // each returns false where memory ran out
-  bool (*forward)(const Plan&, const ForwardTensors&, const Chunk&, int64_t group, const Scratch&);
-  bool (*backward)(const Plan&, const BackwardTensors&, const Chunk&, int64_t group,
+  bool (*forward)(const Plan&, const talkconv_forward_call&, const Chunk&, int64_t group, const Scratch&);
+  bool (*backward)(const Plan&, const talkconv_backward_call&, const Chunk&, int64_t group,
                    const Scratch&);
 };
 

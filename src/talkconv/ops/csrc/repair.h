@@ -14,9 +14,9 @@ namespace talkconv {
 namespace {
 
 inline bool all_finite(const double* values, int64_t count) {
-  double zero = 0;
-  for (int64_t c = 0; c < count; ++c) zero += values[c] * 0;
-  return zero == 0;
+  int64_t special = 0;
+  for (int64_t c = 0; c < count; ++c) special += is_finite(values[c]) ? 0 : 1;
+  return special == 0;
 }
 
 struct Tokens {

@@ -31,6 +31,17 @@ Rows<T> rows_of(const talkconv_tensor& tensor, const Sequence& sequence, int64_t
   return {data, tensor.time_stride, context};
 }
 
+// The heads that a slice holds: whole ones, or a part of a single one.
+struct Heads {
+  int64_t first, count, width;  // width: channels of each
+};
+
+inline Heads heads_of(const Plan& plan, int64_t channel, int64_t width) {
+  const int64_t per_head = plan.channels_per_head;
+  if (per_head > width) return {channel / per_head, 1, width};
+  return {channel / per_head, width / per_head, per_head};
+}
+
 // A slice's rows lie a whole row of channels apart, farther than hardware prefetchers follow.
 constexpr int64_t prefetch_distance = 8;
 

@@ -1,0 +1,50 @@
+# Everything works from a bare clone: each target builds .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SHELL := /bin/bash
+
+.PHONY: setup demo test test-slow test-eager sanitize lint bench clean
+
+setup: $(READY)
+
+# torch first and alone: its exact version decides which build of it is taken
+$(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/talkconv/ops/csrc/*)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^torch==' constraints.txt)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gpu]'
+	touch $(READY)
+
+demo: setup
+	$(BIN)/talkconv demo
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+# the long grids
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+# the same tests as on a machine without a compiler
+test-eager:
+	test -x build/eager/bin/python || $(PYTHON) -m venv build/eager
+	build/eager/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^torch==' constraints.txt)
+	build/eager/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  -C cmake.define.TALKCONV_KERNEL=OFF -C build-dir=build/eager-kernel '.[dev]'
+	build/eager/bin/python -m pytest
+
+# the kernel's tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: setup
+	bash tests/sanitize.sh $(BIN)/python
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/talkconv bench op
+
+clean:
+	rm -rf $(VENV) build demo

@@ -1,0 +1,34 @@
+import torch
+from typer.testing import CliRunner
+
+from talkconv import doctor
+from talkconv.cli import app
+from talkconv.ops import cpu
+
+
+def test_doctor_says_what_runs():
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 0, result.output
+    assert torch.__version__ in result.output
+    assert "right result" in result.output
+
+
+def test_doctor_names_the_kernel(monkeypatch):
+    kernel = cpu.find_kernel()
+    if kernel is not None:
+        assert kernel.isa in doctor.findings()["CPU kernel"]
+    monkeypatch.setattr(cpu, "find_kernel", lambda: None)
+    assert "plain PyTorch operations" in doctor.findings()["CPU kernel"]
+
+
+def test_doctor_tells_how_to_install_what_is_missing(monkeypatch):
+    monkeypatch.setitem(doctor.EXTRAS, "text", ("rich", "not_a_package"))
+    result = CliRunner().invoke(app, ["doctor"])
+    assert "missing: not_a_package – pip install 'talkconv[text]'" in result.output
+
+
+def test_doctor_fails_where_the_operation_is_wrong(monkeypatch):
+    monkeypatch.setattr(doctor, "works", lambda: False)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    assert "wrong result" in result.output

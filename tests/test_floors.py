@@ -1,0 +1,62 @@
+"""Each floor may use the floors under it and nothing above; this reads the imports and says so."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import talkconv
+
+ROOT = Path(talkconv.__file__).parent
+# A room may import the rooms named here; torch and the standard library go without saying.
+MAY_IMPORT = {
+    "ops": set(),
+    "layers": {"ops"},
+    "models": {"ops", "layers"},
+    "data": set(),
+    "training": {"ops", "layers", "models", "data", "evaluation"},
+    "evaluation": {"ops", "layers", "models", "data"},
+    "bench": {"ops", "layers", "models", "data", "training", "evaluation"},
+}
+TORCH_ALONE = {"ops", "layers"}
+STANDARD_OR_TORCH = {"torch", "triton", "talkconv"}
+
+
+def imports_of(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(file):
+    room = file.relative_to(ROOT).parts[0]
+    allowed = MAY_IMPORT[room] | {room}
+    for name in imports_of(file):
+        parts = name.split(".")
+        if parts[0] == "talkconv" and len(parts) > 1 and (ROOT / parts[1]).is_dir():
+            assert parts[1] in allowed, f"{file.name} in {room}/ imports {name}"
+
+
+@pytest.mark.parametrize("room", sorted(TORCH_ALONE))
+def test_the_operation_and_the_layers_need_torch_alone(room):
+    import sys
+
+    for file in (ROOT / room).rglob("*.py"):
+        for name in imports_of(file):
+            top = name.split(".")[0]
+            known = top in STANDARD_OR_TORCH or top in sys.stdlib_module_names
+            assert known, f"{file.name} imports {name}"
+
+
+def test_only_the_gpu_files_import_triton():
+    for file in ROOT.rglob("*.py"):
+        if not file.name.startswith("gpu"):
+            assert not any(name.split(".")[0] == "triton" for name in imports_of(file)), file
