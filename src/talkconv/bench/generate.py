@@ -119,7 +119,7 @@ def language_model_steps(
     held: dict[str, int] = {}
     for mixer in ("talk", "attention"):
         torch.manual_seed(0)
-        sizes = dict(vocab_size=VOCABULARY, dim=dim, ff_dim=ff_dim, heads=8)
+        sizes: dict[str, Any] = dict(vocab_size=VOCABULARY, dim=dim, ff_dim=ff_dim, heads=8)
         config = TaLKConvConfig(**sizes, encoder_l_max=[], decoder_mixer=mixer)
         model: Any = TaLKConvForCausalLM(config)
         model.eval()
