@@ -25,7 +25,7 @@ def test_command_writes_its_results(tmp_path):
     result = CliRunner().invoke(app, ["bench", "generate", *arguments])
     assert result.exit_code == 0, result.output
     results = json.loads(out.read_text())["results"]
-    assert len(results["translation"]) == 4
+    assert len(results["translation"]) == 5
     assert set(results["steps"]) == {"talk 10", "attention 10", "talk 50", "attention 50"}
 
 

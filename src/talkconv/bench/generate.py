@@ -6,11 +6,13 @@ tokens and after many, TaLK beside self-attention.
 """
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
+import torch.ao.quantization
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -36,8 +38,10 @@ def translators(folder: Path) -> dict[str, Run]:
     source = torch.randint(4, VOCABULARY - 1, (SENTENCES, SOURCE))
     marian = make_marian()
     marian.save_pretrained(folder / "marian")
+    ours = make_ours()
     return {
-        OURS: _with(make_ours(), source),
+        OURS: _with(ours, source),
+        f"{OURS} int8": _with(quantized(ours), source),
         "transformers MarianMT": _with(marian, source),
         "CTranslate2 float32": ctranslate2_run(folder, "float32", source),
         "CTranslate2 int8": ctranslate2_run(folder, "int8", source),
@@ -51,6 +55,15 @@ def make_ours() -> Any:
     config = preset("iwslt14_de_en", vocab_size=VOCABULARY)
     model: Any = TaLKConvForConditionalGeneration(config)
     return model.eval()
+
+
+def quantized(model: Any) -> Any:
+    """The same network with linear layers of int8 weights, by torch's dynamic quantization."""
+    quantize: Any = torch.ao.quantization.quantize_dynamic
+    with warnings.catch_warnings():
+        # the function is to move to a package of its own
+        warnings.simplefilter("ignore")
+        return quantize(model, {torch.nn.Linear}, dtype=torch.qint8)
 
 
 def make_marian() -> Any:
