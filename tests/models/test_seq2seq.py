@@ -1,7 +1,9 @@
 import itertools
+import warnings
 
 import pytest
 import torch
+from torch.ao.quantization import quantize_dynamic
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
 from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
@@ -215,3 +217,14 @@ def test_a_shared_vocabulary_can_be_resized():
     assert model.config.vocab_size == 40
     after = model(source, decoder_input_ids=target).logits
     near(after[..., :29], before)
+
+
+def test_a_quantized_network_generates():
+    model = seq2seq()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        small = quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    assert not list(small.decoder.layers[0].mixer_unit.mixer.parameters())
+    source = tokens(3, 6)
+    settings = dict(num_beams=3, max_new_tokens=5, eos_token_id=None)
+    assert small.generate(source, **settings).shape == model.generate(source, **settings).shape

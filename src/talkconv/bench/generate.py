@@ -6,11 +6,13 @@ tokens and after many, TaLK beside self-attention.
 """
 
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
+import torch.ao.quantization
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +21,7 @@ from torch import Tensor
 from talkconv.bench.machine import write_results
 from talkconv.bench.measure import Timing, measure
 from talkconv.bench.model import headline, plain
+from talkconv.layers.self_attention import KeyValueState
 
 SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
 VOCABULARY = 10_000
@@ -35,8 +38,10 @@ def translators(folder: Path) -> dict[str, Run]:
     source = torch.randint(4, VOCABULARY - 1, (SENTENCES, SOURCE))
     marian = make_marian()
     marian.save_pretrained(folder / "marian")
+    ours = make_ours()
     return {
-        OURS: _with(make_ours(), source),
+        OURS: _with(ours, source),
+        f"{OURS} int8": _with(quantized(ours), source),
         "transformers MarianMT": _with(marian, source),
         "CTranslate2 float32": ctranslate2_run(folder, "float32", source),
         "CTranslate2 int8": ctranslate2_run(folder, "int8", source),
@@ -50,6 +55,15 @@ def make_ours() -> Any:
     config = preset("iwslt14_de_en", vocab_size=VOCABULARY)
     model: Any = TaLKConvForConditionalGeneration(config)
     return model.eval()
+
+
+def quantized(model: Any) -> Any:
+    """The same network with linear layers of int8 weights, by torch's dynamic quantization."""
+    quantize: Any = torch.ao.quantization.quantize_dynamic
+    with warnings.catch_warnings():
+        # the function is to move to a package of its own
+        warnings.simplefilter("ignore")
+        return quantize(model, {torch.nn.Linear}, dtype=torch.qint8)
 
 
 def make_marian() -> Any:
@@ -108,7 +122,9 @@ def ctranslate2_run(folder: Path, precision: str, source: Tensor) -> Run:
     return lambda: translator.translate_batch(sentences, beam_size=BEAMS, **length)
 
 
-def language_model_steps(tokens: int) -> tuple[dict[str, Run], dict[str, int]]:
+def language_model_steps(
+    tokens: int, dim: int = 512, ff_dim: int = 2048
+) -> tuple[dict[str, Run], dict[str, int]]:
     """One step after `tokens` tokens for each mixer, and the bytes that its cache holds."""
     from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
 
@@ -116,9 +132,8 @@ def language_model_steps(tokens: int) -> tuple[dict[str, Run], dict[str, int]]:
     held: dict[str, int] = {}
     for mixer in ("talk", "attention"):
         torch.manual_seed(0)
-        config = TaLKConvConfig(
-            vocab_size=VOCABULARY, encoder_l_max=[], decoder_mixer=mixer, heads=8
-        )
+        sizes: dict[str, Any] = dict(vocab_size=VOCABULARY, dim=dim, ff_dim=ff_dim, heads=8)
+        config = TaLKConvConfig(**sizes, encoder_l_max=[], decoder_mixer=mixer)
         model: Any = TaLKConvForCausalLM(config)
         model.eval()
         cache = model.empty_cache(1, rollback=1)
@@ -155,12 +170,12 @@ def _step(model: Any, cache: Any) -> Run:
 
 
 def bytes_of(cache: Any) -> int:
-    """Bytes that the cache keeps alive."""
-    storages = {}
+    """Bytes of what the cache knows of the past."""
+    tensors = []
     for state in cache.states:
-        tensor = state.tokens if hasattr(state, "tokens") else state.cache.pairs
-        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-    return sum(storages.values())
+        growing = isinstance(state, KeyValueState)
+        tensors += [state.keys, state.values] if growing else [state.tokens]
+    return sum(tensor.nbytes for tensor in tensors)
 
 
 def bench_generate(

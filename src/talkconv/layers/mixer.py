@@ -95,6 +95,9 @@ class Mixer(nn.Module):
         self, dtype: torch.dtype | None, device: torch.device | str | None
     ) -> tuple[torch.dtype, torch.device | str]:
         """Where a state lives unless told: where the parameters do."""
+        if dtype is not None and device is not None:
+            # quantized layers have no parameters to ask
+            return dtype, device
         parameter = next(self.parameters())
         dtype = parameter.dtype if dtype is None else dtype
         return dtype, parameter.device if device is None else device

@@ -144,7 +144,11 @@ class Decoder(Stack):
 
     def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
         """The cache before the first token; crop() can then take back up to `rollback` tokens."""
-        return TaLKConvCache([block.empty_state(batch, rollback=rollback) for block in self.blocks])
+        # the embedding's place: blocks whose layers were quantized have no parameters
+        embedding = next(self.embed_tokens.parameters())
+        place: dict[str, Any] = dict(dtype=embedding.dtype, device=embedding.device)
+        states = [block.empty_state(batch, rollback=rollback, **place) for block in self.blocks]
+        return TaLKConvCache(states)
 
     def forward(
         self,
