@@ -56,8 +56,10 @@ def make_case(
     def offsets(reach: int) -> Tensor:
         values = torch.rand(*shape, H, generator=generator, dtype=torch.float64) * max_offset
         tokens = values * max(reach, 1)
+        # below the clamp, and not by a round number of tokens
+        tokens = tokens.clamp(max=max(reach, 1) * max_offset - 0.123)
         tokens = tokens.floor() + (tokens - tokens.floor()) * 0.8 + 0.1
-        return (tokens / max(reach, 1)).clamp(max=0.97 * max_offset).to(offset_dtype)
+        return (tokens / max(reach, 1)).clamp(0, max_offset).to(offset_dtype)
 
     return Case(
         x.to(dtype),

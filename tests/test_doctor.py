@@ -22,7 +22,8 @@ def test_doctor_names_the_kernel(monkeypatch):
 
 
 def test_doctor_tells_how_to_install_what_is_missing(monkeypatch):
-    monkeypatch.setitem(doctor.EXTRAS, "text", ("rich", "not_a_package"))
+    named = ['rich>=13; extra == "text"', "not_a_package>=1; extra == 'text'", "torch>=2"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: named)
     result = CliRunner().invoke(app, ["doctor"])
     assert "missing: not_a_package – pip install 'talkconv[text]'" in result.output
 

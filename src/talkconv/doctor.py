@@ -1,8 +1,8 @@
 """`talkconv doctor`: what runs here, and why."""
 
 import importlib.metadata
-import importlib.util
 import platform
+import re
 import shutil
 
 import torch
@@ -13,12 +13,6 @@ from rich.table import Table
 import talkconv
 from talkconv.bench.machine import processor_name
 from talkconv.ops import cpu
-
-# Extra, and the packages that it brings.
-EXTRAS = {
-    "text": ("matplotlib", "numpy", "rich", "typer"),
-    "gpu": ("triton",),
-}
 
 
 def doctor() -> None:
@@ -55,11 +49,13 @@ def findings() -> dict[str, str]:
 
 
 def missing_packages() -> dict[str, list[str]]:
-    found = {}
-    for extra, packages in EXTRAS.items():
-        absent = [package for package in packages if importlib.util.find_spec(package) is None]
-        if absent:
-            found[extra] = absent
+    """By extra, what this installation of talkconv names and does not find."""
+    found: dict[str, list[str]] = {}
+    for requirement in importlib.metadata.requires("talkconv") or ():
+        extra = re.search(r"""extra == ['"](\w+)['"]""", requirement)
+        package = re.split(r"[^\w.-]", requirement)[0]
+        if extra and extra[1] != "dev" and _version(package) is None:
+            found.setdefault(extra[1], []).append(package)
     return found
 
 
