@@ -85,8 +85,11 @@ def copies(n: int) -> dict[str, Run]:
 
 
 def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
-    """What is timed together: (n, direction, contestants)."""
-    for n in lengths:
+    """What is timed together: (n, direction, contestants).
+
+    The longest first: short runs leave freed memory behind that long ones would find ready.
+    """
+    for n in sorted(lengths, reverse=True):
         found = contestants(n)
         yield n, "forward", {**{name: c.forward for name, c in found.items()}, **copies(n)}
         # a backward through a (B, H, T, T) table, or the fused kernel at 10 000, takes minutes
