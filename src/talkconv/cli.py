@@ -7,6 +7,7 @@ import typer
 
 from talkconv.bench.exactness import bench_exactness
 from talkconv.bench.generate import bench_generate
+from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
 from talkconv.demo import demo
@@ -45,4 +46,5 @@ bench.command("op")(bench_op)
 bench.command("exactness")(bench_exactness)
 bench.command("model")(bench_model)
 bench.command("generate")(bench_generate)
+bench.command("kernels")(bench_kernels)
 app.add_typer(bench, name="bench")

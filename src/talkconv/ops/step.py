@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from talkconv.ops import cpu, eager
+from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
 from talkconv.ops.direct import nobody_listens
 
@@ -167,6 +167,11 @@ def _cpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize:
     return cpu.talk_conv(window, left, left, l_max, 0, max_offset, normalize, context=context)
 
 
+def _gpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    context = window.shape[1] - left.shape[1]
+    return gpu.talk_conv(window, left, left, l_max, 0, max_offset, normalize, context=context)
+
+
 def _fake(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
     return window.new_empty(left.shape[0], left.shape[1], window.shape[2])
 
@@ -202,5 +207,6 @@ torch.library.define(
 )
 torch.library.impl(STEP, "default", _eager)
 torch.library.impl(STEP, "cpu", _cpu)
+torch.library.impl(STEP, "cuda", _gpu)
 torch.library.register_fake(STEP, _fake)
 torch.library.register_autograd(STEP, _backward, setup_context=_save)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from talkconv.ops import cpu, eager
+from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import check_inputs
 from talkconv.ops.direct import nobody_listens
 
@@ -24,7 +24,7 @@ torch.library.define(
     f"(Tensor grad_out, Tensor x, Tensor left, Tensor right, {_SETTINGS}) "
     "-> (Tensor, Tensor, Tensor)",
 )
-for device, kernels in (("default", eager), ("cpu", cpu)):
+for device, kernels in (("default", eager), ("cpu", cpu), ("cuda", gpu)):
     torch.library.impl(FORWARD, device, kernels.talk_conv)
     torch.library.impl(BACKWARD, device, kernels.talk_conv_backward)
 

@@ -41,7 +41,7 @@ inline void add_differences(double* __restrict row, double* __restrict running, 
 
 // Eight sums side by side in a fixed order: the same bits wherever the rows lie in memory.
 template <class T, class Width>
-inline double dot(const T* a, const T* b, Width width) {
+inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
   constexpr int64_t lanes = 8;
   double sums[lanes] = {};
   const int64_t even = width / lanes * lanes;
@@ -51,13 +51,56 @@ inline double dot(const T* a, const T* b, Width width) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
+// The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
+template <class T>
+class OffsetGrads {
+ public:
+  OffsetGrads(const Plan& plan, const Chunk& chunk, int64_t group, const Heads& heads,
+              Rows<const T> x, double* grads)
+      : length_(chunk.sequence.length),
+        width_(heads.width),
+        stride_(plan.heads_per_group * 2),
+        left_scale_(plan.problem.scale * double(plan.problem.l_max)),
+        right_scale_(plan.problem.scale * double(plan.problem.r_max)),
+        x_(x),
+        begin_(chunk.begin),
+        grads_(grads + (heads.first - group * plan.heads_per_group) * 2) {}
+
+  void add(int64_t token, int64_t head, const Window& w, const T* grad_out) {
+    double* const grads = grads_ + (token - begin_) * stride_ + head * 2;
+    if (w.is_nan) grads[0] = grads[1] = std::numeric_limits<double>::quiet_NaN();
+    const int64_t left_edge = token - w.left.whole - 1, right_edge = token + w.right.whole + 1;
+    if (w.left.has_gradient && left_edge >= 0)
+      add_dot(grads[0], left_scale_, grad_out, x_[left_edge] + head * width_);
+    if (w.right.has_gradient && right_edge < length_)
+      add_dot(grads[1], right_scale_, grad_out, x_[right_edge] + head * width_);
+  }
+
+  void prefetch(int64_t token, int64_t width) const {
+    if (token < length_) prefetch_row(x_[token], width);
+  }
+
+ private:
+  // piece by piece, so that the sum does not depend on how heads are cut into slices
+  void add_dot(double& grad, double scale, const T* a, const T* b) const {
+    in_pieces(width_, [&](int64_t c, auto count) { grad += scale * dot(a + c, b + c, count); });
+  }
+
+  const int64_t length_, width_, stride_;
+  const double left_scale_, right_scale_;
+  const Rows<const T> x_;
+  const int64_t begin_;
+  double* const grads_;
+};
+
 // grad_x of one slice over one chunk. Tokens outside the chunk take part where their windows reach
-// in; indices are clamped to the chunk, which leaves its running sums right. Returns false where a
-// sum became NaN or infinite.
+// in; indices are clamped to the chunk, which leaves its running sums right. The chunk's own tokens
+// also find their offsets' derivatives, if wanted. Returns false where a sum became NaN or infinite.
 template <class T>
 bool sweep_backward(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
-                    int64_t width, Rows<const T> grad_out, Rows<T> grad_x, double scale_of_nan,
-                    bool stream, const Scratch& scratch) {
+                    int64_t width, Rows<const T> grad_out, Rows<T> grad_x,
+                    OffsetGrads<T>* offset_grads, double scale_of_nan, bool stream,
+                    const Scratch& scratch) {
   const int64_t mask = plan.ring_rows - 1, end = least(chunk.end, chunk.sequence.length);
   if (end <= chunk.begin) return true;
   const Heads heads = heads_of(plan, channel, width);
@@ -81,7 +124,9 @@ bool sweep_backward(const Plan& plan, const talkconv_backward_call& t, const Chu
 
   int64_t finished = chunk.begin;
   for (int64_t i = reached.begin; i < reached.end; ++i) {
+    const bool owned = offset_grads != nullptr && i >= chunk.begin && i < end;
     if (i + prefetch_distance < reached.end) prefetch_row(grad_out[i + prefetch_distance], width);
+    if (owned) offset_grads->prefetch(i + plan.reach_right + prefetch_distance, width);
     windows.move_to(i);
     for (int64_t h = 0; h < heads.count; ++h) {
       const int64_t at = h * heads.width;
@@ -96,46 +141,13 @@ bool sweep_backward(const Plan& plan, const talkconv_backward_call& t, const Chu
         add_two(differences(past) + at + c, after - scale, differences(past + 1) + at + c, -after,
                 row + c, count);
       });
+      if (owned) offset_grads->add(i, h, w, row);
     }
     // no later window starts before i - reach_left
     for (; finished < least(i - plan.reach_left, end); ++finished) finish_row(finished);
   }
   for (; finished < end; ++finished) finish_row(finished);
   return all_finite(running, width);
-}
-
-// The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
-template <class T>
-void sweep_offsets(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t group,
-                   int64_t channel, int64_t width, Rows<const T> grad_out, Rows<const T> x,
-                   const Scratch& scratch) {
-  const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
-  const int64_t group_head = group * plan.heads_per_group;
-  const double left_scale = plan.problem.scale * double(plan.problem.l_max);
-  const double right_scale = plan.problem.scale * double(plan.problem.r_max);
-  const Heads heads = heads_of(plan, channel, width);
-  Windows windows(plan, t.left, t.right, chunk.sequence, heads, end);
-  for (int64_t i = chunk.begin; i < end; ++i) {
-    if (i + prefetch_distance < end) prefetch_row(grad_out[i + prefetch_distance], width);
-    const int64_t ahead = i + plan.reach_right + prefetch_distance;
-    if (ahead < length) prefetch_row(x[ahead], width);
-    windows.move_to(i);
-    for (int64_t h = 0; h < heads.count; ++h) {
-      const Window w = windows.window(h);
-      const int64_t left_edge = i - w.left.whole - 1, right_edge = i + w.right.whole + 1;
-      const int64_t place = (i - chunk.begin) * plan.heads_per_group + heads.first + h - group_head;
-      double* const grads = scratch.offset_grads + place * 2;
-      if (w.is_nan) grads[0] = grads[1] = std::numeric_limits<double>::quiet_NaN();
-      // piece by piece, so that the sum does not depend on how heads are cut into slices
-      in_pieces(heads.width, [&](int64_t c, auto count) {
-        const int64_t at = h * heads.width + c;
-        if (w.left.has_gradient && left_edge >= 0)
-          grads[0] += left_scale * dot(grad_out[i] + at, x[left_edge] + at, count);
-        if (w.right.has_gradient && right_edge < length)
-          grads[1] += right_scale * dot(grad_out[i] + at, x[right_edge] + at, count);
-      });
-    }
-  }
 }
 
 inline void store_offset(const talkconv_tensor& offsets, int32_t dtype, int64_t index, double value) {
@@ -196,7 +208,8 @@ bool repair_backward(const Plan& plan, const talkconv_backward_call& t, const Ch
     std::memcpy(copy[i], grad_out[i], size_t(width) * sizeof(T));
   spread_nan_offsets<T>(plan, t, chunk.sequence, reached, channel, width, copy);
   const auto sweep = [&](Rows<const T> part, Rows<T> sums) {
-    sweep_backward<T>(plan, t, chunk, channel, width, part, sums, plan.problem.scale, false, scratch);
+    sweep_backward<T>(plan, t, chunk, channel, width, part, sums, nullptr, plan.problem.scale, false,
+                      scratch);
   };
   const Rows<const T> input{memory, width, reached.begin};
   const bool ok = repair(chunk, reached, width, input, grad_x, sweep);
@@ -217,9 +230,11 @@ bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chu
     const auto grad_out = rows_of<const T>(t.grad_out, chunk.sequence, c);
     const auto x = rows_of<const T>(t.x, chunk.sequence, c);
     const auto grad_x = rows_of<T>(t.grad_x, chunk.sequence, c);
-    if (!sweep_backward<T>(plan, t, chunk, c, width, grad_out, grad_x, nan, plan.stream, scratch))
+    OffsetGrads<T> offset_grads(plan, chunk, group, heads_of(plan, c, width), x,
+                                scratch.offset_grads);
+    if (!sweep_backward<T>(plan, t, chunk, c, width, grad_out, grad_x, &offset_grads, nan,
+                           plan.stream, scratch))
       ok = repair_backward<T>(plan, t, chunk, c, width, grad_out, grad_x, scratch) && ok;
-    sweep_offsets<T>(plan, t, chunk, group, c, width, grad_out, x, scratch);
     for (int64_t i = most(chunk.begin, chunk.sequence.length); i < chunk.end; ++i)
       std::memset(grad_x[i], 0, size_t(width) * sizeof(T));
   }

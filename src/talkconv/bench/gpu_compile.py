@@ -1,0 +1,93 @@
+"""Compiles launches of the GPU kernels ahead of time, for GPUs that need not be here."""
+
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from talkconv.ops import gpu
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one program takes of its multiprocessor."""
+
+    registers: int  # a thread
+    spilled: int  # bytes a thread keeps in memory for lack of registers
+    shared: int  # bytes
+
+
+def compile_ahead(launch: gpu.Launch, backend: str, arch: int | str, warp: int) -> Usage:
+    """As a first call on that GPU would: `backend` is cuda or hip, `warp` its threads."""
+    target = GPUTarget(backend, arch, warp)
+    compiled = triton.compile(source_of(launch), target=target, options=launch.options)
+    read = _usage_of_amdgcn if backend == "hip" else _usage_of_cubin
+    registers, spilled = read(compiled.asm)
+    return Usage(registers, spilled, compiled.metadata.shared)
+
+
+def source_of(launch: gpu.Launch) -> Any:
+    """The kernel with types for arguments, specialized as Triton does it when called."""
+    signature: dict[str, Any] = {}
+    constants: dict[tuple[int, ...], Any] = {}
+    attributes: dict[tuple[int, ...], Any] = {}
+
+    def type_of(value: Any, path: tuple[int, ...], is_constant: bool, is_special: bool) -> Any:
+        if isinstance(value, tuple):
+            parts = enumerate(value)
+            return tuple(type_of(v, (*path, k), is_constant, is_special) for k, v in parts)
+        if is_constant or value is None or (is_special and isinstance(value, int) and value == 1):
+            constants[path] = value
+            return "constexpr"
+        if isinstance(value, Tensor) or (is_special and value % 16 == 0):
+            attributes[path] = [["tt.divisibility", 16]]
+        if isinstance(value, Tensor):
+            return _POINTERS[value.dtype]
+        return "i32" if abs(value) < 2**31 else "i64"
+
+    for index, parameter in enumerate(launch.kernel.params):
+        signature[parameter.name] = type_of(
+            launch.arguments[parameter.name],
+            (index,),
+            parameter.is_constexpr,
+            not parameter.do_not_specialize,
+        )
+    return ASTSource(launch.kernel, signature, constants, attributes)
+
+
+_POINTERS = {
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+    torch.bfloat16: "*bf16",
+    torch.float16: "*fp16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+}
+
+
+def _usage_of_cubin(asm: dict[str, Any]) -> tuple[int, int]:
+    """Registers and bytes of stack; these kernels put nothing there but what was spilled."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(asm["cubin"])
+        file.flush()
+        command = [str(tool), "-res-usage", file.name]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", said)
+    assert found is not None, f"cuobjdump says nothing about registers: {said}"
+    registers, stack, local = map(int, found.groups())
+    return registers, stack + local
+
+
+def _usage_of_amdgcn(asm: dict[str, Any]) -> tuple[int, int]:
+    """Vector registers and bytes of scratch. Scalars that spill go to vector registers instead."""
+    fields = dict(re.findall(r"\.(\w+):\s+(\d+)", asm["amdgcn"]))
+    return int(fields["vgpr_count"]), int(fields["private_segment_fixed_size"])

@@ -1,0 +1,325 @@
+"""The GPU kernels, run by Triton's interpreter on CPU tensors through the whole public road."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from talkconv import TaLKState, reference, talk_conv, talk_conv_step
+from talkconv.ops import cpu, eager, gpu, step
+from tests.cases import assert_exact, exact, exact_grads, make_case
+
+pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
+
+# NaN and infinity are meant; numpy, which does the interpreter's sums, warns of them
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+# blocks have 64 tokens, or 128 where windows are long; slices of a head 32 channels
+SHAPES = [
+    dict(B=1, T=1, C=1, H=1, l_max=0, r_max=0),
+    dict(B=2, T=1, C=8, H=2, l_max=3, r_max=3),
+    dict(B=3, T=5, C=6, H=6, l_max=31, r_max=17),
+    dict(B=2, T=65, C=6, H=2, l_max=7, r_max=0),
+    dict(B=1, T=67, C=34, H=1, l_max=0, r_max=5),
+    dict(B=1, T=131, C=8, H=1, l_max=15, r_max=31),
+    # bfloat16 offsets would often reach exactly an integer here
+    dict(B=1, T=130, C=5, H=1, l_max=90, r_max=45, offset_dtype=torch.float32),
+    dict(B=1, T=20, C=4, H=2, l_max=1000, r_max=2**31 - 1),
+]
+
+
+@pytest.fixture(autouse=True)
+def gpu_kernels(monkeypatch):
+    """The road of CPU tensors leads to the GPU kernels, and fresh memory is full of NaN."""
+    from tests.ops.interpreter import repair_bfloat16
+
+    repair_bfloat16()
+    monkeypatch.setattr(cpu, "find_kernel", lambda: None)
+    monkeypatch.setattr(cpu, "_warn_no_kernel", lambda: None)
+    monkeypatch.setattr(eager, "talk_conv", gpu.talk_conv)
+    monkeypatch.setattr(eager, "talk_conv_backward", gpu.talk_conv_backward)
+    monkeypatch.setattr(step, "_eager", step._gpu)
+    new_empty = torch.Tensor.new_empty
+
+    def full_of_nan(*args, **kwargs):
+        fresh = new_empty(*args, **kwargs)
+        return fresh.fill_(torch.nan) if fresh.is_floating_point() else fresh
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", full_of_nan)
+
+
+def run(case):
+    return talk_conv(case.x, case.left, case.right, **case.settings)
+
+
+def run_with_grads(case, grad_out=None):
+    """The output, its gradient, and the three gradients."""
+    leaves = case.leaves()
+    out = talk_conv(*leaves, **case.settings)
+    if grad_out is None:
+        grad_out = torch.randn_like(out)
+    return out, grad_out, torch.autograd.grad(out, leaves, grad_out)
+
+
+def assert_right(case):
+    out, grad_out, grads = run_with_grads(case)
+    assert_exact(out, exact(case), "out")
+    names = ("grad_x", "grad_left", "grad_right")
+    for name, grad, right_one in zip(names, grads, exact_grads(case, grad_out), strict=True):
+        assert_exact(grad, right_one, name)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_equals_the_definition(shape, dtype):
+    assert_right(make_case(**shape, dtype=dtype))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("windows", [(3, 3), (15, 31), (64, 64), (200, 0)], ids=str)
+def test_equals_the_definition_over_many_blocks(windows, dtype):
+    l_max, r_max = windows
+    # half-precision offsets would often reach exactly an integer
+    kinds = dict(dtype=dtype, offset_dtype=torch.float32)
+    assert_right(make_case(B=1, T=389, C=40, H=1, l_max=l_max, r_max=r_max, **kinds))
+
+
+@pytest.mark.parametrize("offset_dtype", DTYPES)
+def test_offsets_of_another_dtype(offset_dtype):
+    assert_right(make_case(T=9, dtype=torch.float32, offset_dtype=offset_dtype))
+
+
+@pytest.mark.parametrize("settings", [dict(normalize=False), dict(max_offset=1.25)], ids=str)
+def test_settings(settings):
+    assert_right(make_case(T=70, C=6, **settings))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_padding_never_counts(dtype):
+    lengths = torch.tensor([70, 0, 64, 3], dtype=dtype)
+    case = make_case(B=4, T=70, C=4, H=2, l_max=9, r_max=9, lengths=lengths)
+    assert_right(case)
+    padding = torch.arange(70) >= lengths[:, None]
+    clean, grad_out, clean_grads = run_with_grads(case)
+    for tensor in (case.x, case.left, case.right, grad_out):
+        tensor[padding] = torch.nan
+    out, _, grads = run_with_grads(case, grad_out)
+    for one, other in zip((out, *grads), (clean, *clean_grads), strict=True):
+        assert torch.equal(one, other)
+        assert not other[padding].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_packed(dtype):
+    cu_seqlens = torch.tensor([0, 0, 64, 65, 65, 130, 133], dtype=dtype)
+    assert_right(make_case(T=133, C=4, H=2, l_max=9, r_max=4, cu_seqlens=cu_seqlens))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sequence_gives_the_same_bits_everywhere(dtype):
+    """Alone, in a batch, padded, and packed between others."""
+    lengths = [5, 66, 64]
+    cu_seqlens = torch.tensor([0, 5, 71, 135])
+    packed = make_case(T=135, C=4, H=2, l_max=5, r_max=3, dtype=dtype, cu_seqlens=cu_seqlens)
+    out, grad_out, grads = run_with_grads(packed)
+    padded = make_case(B=3, T=150, C=4, H=2, l_max=5, r_max=3, lengths=torch.tensor(lengths))
+    batch = [torch.zeros(3, 150, t.shape[-1], dtype=dtype) for t in (packed.x, packed.left, out)]
+    padded.x, padded.left, padded_grad = batch
+    padded.right = padded.left.clone()
+    for row, one in enumerate(map(slice, cu_seqlens, cu_seqlens[1:])):
+        for tensor, values in zip(
+            (padded.x, padded.left, padded.right, padded_grad),
+            (packed.x, packed.left, packed.right, grad_out),
+            strict=True,
+        ):
+            tensor[row, : lengths[row]] = values[one]
+    padded_out, _, padded_grads = run_with_grads(padded, padded_grad)
+    for row, one in enumerate(map(slice, cu_seqlens, cu_seqlens[1:])):
+        results = zip((out, *grads), (padded_out, *padded_grads), strict=True)
+        for here, there in results:
+            assert torch.equal(here[one], there[row, : lengths[row]])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_repeats_bit_for_bit(dtype):
+    case = make_case(B=1, T=70, C=2, H=1, dtype=dtype)
+    out, grad_out, grads = run_with_grads(case)
+    again, _, grads_again = run_with_grads(case, grad_out)
+    for one, other in zip((out, *grads), (again, *grads_again), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_integer_reach_has_no_derivative():
+    case = make_case(B=1, T=9, C=2, H=1, l_max=4, r_max=2)
+    case.left.fill_(0.5)
+    case.right.fill_(0.5)
+    _, _, grads = run_with_grads(case)
+    assert not grads[1].any()
+    assert not grads[2].any()
+
+
+def test_clamped_offsets_have_no_derivative():
+    case = make_case(B=1, T=9, C=2, H=1, l_max=4, r_max=2, max_offset=1.1)
+    case.left[0, :, 0] = torch.tensor([-1, -0.1, 0.3, 1.2, 9, torch.inf, -torch.inf, 1e30, 0.9])
+    clamped = torch.tensor([True, True, False, True, True, True, True, True, False])
+    out, grad_out, grads = run_with_grads(case)
+    assert_exact(out, exact(case))
+    assert not grads[1][0, clamped].any()
+    assert_exact(grads[1], exact_grads(case, grad_out)[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_nan_offset_takes_its_own_token_only(side, dtype):
+    case = make_case(B=1, T=66, C=4, H=2, dtype=dtype)
+    clean, grad_out, clean_grads = run_with_grads(case)
+    getattr(case, side)[0, 64, 1] = torch.nan
+    out, _, grads = run_with_grads(case, grad_out)
+    is_nan = torch.zeros(1, 66, 4, dtype=torch.bool)
+    is_nan[0, 64, 2:] = True
+    assert torch.equal(out.isnan(), is_nan)
+    assert torch.equal(out[~is_nan], clean[~is_nan])
+    assert torch.equal(grads[0].isnan(), is_nan)
+    for grad, clean_grad in zip(grads[1:], clean_grads[1:], strict=True):
+        assert torch.equal(grad.isnan(), is_nan[..., 1::2])
+        assert torch.equal(grad[~is_nan[..., 1::2]], clean_grad[~is_nan[..., 1::2]])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "specials",
+    [[torch.nan], [torch.inf], [-torch.inf], [torch.inf, -torch.inf]],
+    ids=["nan", "inf", "-inf", "both"],
+)
+def test_specials_reach_the_windows_that_hold_them(specials, dtype):
+    case = make_case(B=1, T=70, C=3, H=1, dtype=dtype)
+    for token, special in enumerate(specials, start=30):
+        case.x[0, token, 1] = special
+    # 0 * NaN would spoil a product: add up only what has a weight
+    weights = window_weights(case)[0]  # (T, T, 1)
+    terms = torch.where(weights != 0, weights * case.x.double()[0], 0)  # (T, T, C)
+    expected = terms.sum(1)[None] / 8
+    finite = expected.isfinite()
+    out = run(case)
+    assert_exact(torch.where(finite, out, 0), torch.where(finite, expected, 0))
+    assert torch.equal(out[~finite].double().nan_to_num(), expected[~finite].nan_to_num())
+    assert torch.equal(out.isnan(), expected.isnan())
+
+
+def window_weights(case):
+    wide = case.doubles()
+    return reference.window_weights(wide.left, wide.right, wide.x.shape[1], l_max=4, r_max=3)
+
+
+def test_specials_of_grad_out_reach_the_tokens_of_their_window():
+    case = make_case(B=1, T=70, C=3, H=1)
+    _, grad_out, clean = run_with_grads(case)
+    grad_out[0, 30, 1] = torch.inf
+    _, _, grads = run_with_grads(case, grad_out)
+    held = (window_weights(case)[0, 30, :, 0] > 0)[:, None] & torch.tensor([False, True, False])
+    assert torch.equal(grads[0][0] == torch.inf, held)
+    torch.testing.assert_close(grads[0][0][~held], clean[0][0][~held])
+
+
+def test_any_strides():
+    case = make_case(B=2, T=66, C=6, H=2)
+    wanted = run(case)
+    offsets = torch.cat((case.left, case.right), dim=-1)
+    left, right = offsets.chunk(2, dim=-1)
+    by_time = case.x.transpose(0, 1).contiguous().transpose(0, 1)
+    by_channel = case.x.mT.contiguous().mT
+    for x in (by_time, by_channel):
+        assert torch.equal(talk_conv(x, left, right, **case.settings), wanted)
+    expanded = torch.ones(()).expand_as(wanted)
+    _, _, grads = run_with_grads(case, torch.ones_like(wanted))
+    _, _, same = run_with_grads(case, expanded)
+    assert all(map(torch.equal, grads, same))
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 4), (2, 0, 4)])
+def test_empty(shape):
+    x = torch.empty(shape, requires_grad=True)
+    offsets = torch.empty(*shape[:2], 2, requires_grad=True)
+    out = talk_conv(x, offsets, offsets, l_max=3, r_max=3)
+    out.sum().backward()
+    assert out.shape == x.grad.shape == shape
+    assert offsets.grad.shape == offsets.shape
+
+
+def test_one_side_alone():
+    case = make_case(r_max=0)
+    causal = talk_conv(case.x, case.left, None, l_max=4, r_max=0)
+    assert_exact(causal, exact(case))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steps_equal_all_at_once(dtype):
+    case = make_case(B=2, T=75, C=4, H=2, l_max=6, r_max=0, max_offset=1.1, dtype=dtype)
+    state = TaLKState.empty(2, 4, l_max=6, max_offset=1.1, dtype=dtype)
+    outs = []
+    for one in (slice(0, 1), slice(1, 3), slice(3, 73), slice(73, 75)):
+        out, state = talk_conv_step(case.x[:, one], case.left[:, one], state)
+        outs.append(out)
+    assert_exact(torch.cat(outs, dim=1), exact(case))
+
+
+@pytest.mark.parametrize("name", ["talk_conv", "talk_conv_backward", "talk_conv_step"])
+def test_is_registered_for_gpu_tensors(name):
+    assert torch._C._dispatch_has_kernel_for_dispatch_key(f"talkconv::{name}", "CUDA")
+
+
+def test_nothing_waits_for_the_gpu(monkeypatch):
+    """CUDA graphs can hold no copy to the host: kernels see lengths, the launcher does not."""
+
+    def refuse(*args):
+        raise AssertionError("the launcher read a number from the GPU")
+
+    lengths = torch.tensor([9, 3])
+    case = make_case(T=9, lengths=lengths)
+    out = gpu.talk_conv(case.x, case.left, case.right, 4, 3, 1.0, True, lengths, None)
+    assert out.shape == case.x.shape
+    for method in ("item", "tolist", "cpu", "__bool__", "__int__", "__index__"):
+        monkeypatch.setattr(torch.Tensor, method, refuse)
+    windows = gpu.Windows(case.left, case.right, 4, 3, 1.0, True)
+    gpu.plan_forward(case.x, windows, out, lengths, None)
+    gpu.plan_backward(out, case.x, windows, (out, case.left, case.right), lengths, None)
+
+
+def test_wrong_lengths_stay_inside_the_tensors():
+    case = make_case(B=2, T=9)
+    settings = (4, 3, 1.0, True)
+    lengths = torch.tensor([2**40, -(2**40)])
+    out = gpu.talk_conv(case.x, case.left, case.right, *settings, lengths, None)
+    assert torch.equal(out[0], run(case)[0])
+    assert not out[1].any()
+    packed = case.x[0], case.left[0], case.right[0]
+    cu_seqlens = torch.tensor([-(2**40), 2**40])
+    gpu.talk_conv(*packed, *settings, None, cu_seqlens)
+
+
+def test_without_triton_the_message_tells_the_cure(monkeypatch):
+    gpu.kernels.cache_clear()
+    monkeypatch.delattr("talkconv.ops.gpu_kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "talkconv.ops.gpu_kernels", None)
+    with pytest.raises(RuntimeError, match=r'pip install "talkconv\[gpu\]"'):
+        run(make_case())
+
+
+def test_importing_talkconv_leaves_triton_alone():
+    code = "import sys, talkconv; sys.exit('triton' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tracing_for_a_gpu_needs_none():
+    """What torch.compile does first: shapes alone, on tensors that say they are on a GPU."""
+    with FakeTensorMode():
+        x = torch.empty(2, 9, 4, device="cuda")
+        offsets = torch.empty(2, 9, 2, device="cuda")
+        out = talk_conv(x, offsets, offsets, l_max=3, r_max=3)
+    assert out.device.type == "cuda"
+    assert out.shape == x.shape

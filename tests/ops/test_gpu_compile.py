@@ -1,0 +1,92 @@
+"""Every kernel compiles for GPUs that are not here, without spills and within their memory."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
+
+DTYPES = {"float32", "float64", "bfloat16", "float16"}
+
+
+def run_python(*arguments):
+    """In a process of its own: this one has Triton's interpreter where the compiler would be."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    command = [sys.executable, *arguments]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+def compile_all(tmp_path, *options):
+    out = tmp_path / "kernels.json"
+    run_python("-m", "talkconv", "bench", "kernels", "--out", str(out), *options)
+    return json.loads(out.read_text())["results"]["compiled"]
+
+
+def assert_fits(rows, kernels):
+    assert {row["target"] for row in rows} == {"A100", "H100", "B200", "MI300X"}
+    for target in ("A100", "H100", "B200", "MI300X"):
+        found = {(row["kernel"], row["dtype"]) for row in rows if row["target"] == target}
+        assert found >= {(kernel, dtype) for kernel in kernels for dtype in DTYPES}
+    for row in rows:
+        assert row["spilled"] == 0, row
+        assert row["registers"] > 0, row
+        assert row["shared"] <= row["shared_limit"], row
+        assert row["occupancy"] > 0, row
+
+
+def test_every_kernel_compiles(tmp_path):
+    assert_fits(compile_all(tmp_path), ("forward", "backward", "step"))
+
+
+@pytest.mark.slow
+def test_every_way_compiles(tmp_path):
+    names = [
+        f"{kernel}, {way}" for kernel in ("forward", "backward") for way in ("lengths", "packed")
+    ]
+    assert_fits(compile_all(tmp_path, "--all"), names)
+
+
+def test_a_call_compiles_what_is_compiled_ahead():
+    """Triton's own road of a call, up to the launch, on a GPU that exists only by name."""
+    run_python("-c", CALL)
+
+
+CALL = """
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+
+from talkconv.bench.gpu_compile import source_of
+from talkconv.ops import gpu
+
+
+class NoGPU:
+    def get_current_target(self):
+        return GPUTarget("cuda", 80, 32)
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+
+driver.set_active(NoGPU())
+x, offsets = torch.randn(2, 70, 64), torch.rand(2, 70, 2)
+causal = gpu.Windows(offsets, offsets, 5, 0, 1.0, True)
+both = gpu.Windows(offsets, offsets, 5, 3, 1.0, True)
+for launch in (
+    gpu.plan_forward(x, causal, x, torch.tensor([70, 3])),
+    gpu.plan_forward(x[0], both, x[0], None, torch.tensor([0, 3, 70])),
+    gpu.plan_backward(x, x, both, (x, offsets, offsets)),
+):
+    called = launch.kernel.warmup(**launch.arguments, **launch.options, grid=(launch.programs,))
+    ahead = source_of(launch)
+    assert called.src.signature == ahead.signature
+    assert called.src.constants == ahead.constants
+    assert {path: found for path, found in called.src.attrs.items() if found} == ahead.attrs
+"""
