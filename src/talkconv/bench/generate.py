@@ -5,6 +5,7 @@ the same size and the same Marian network in CTranslate2. A language model: one 
 tokens and after many, TaLK beside self-attention.
 """
 
+import importlib.util
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -39,13 +40,15 @@ def translators(folder: Path) -> dict[str, Run]:
     marian = make_marian()
     marian.save_pretrained(folder / "marian")
     ours = make_ours()
-    return {
+    runs = {
         OURS: _with(ours, source),
         f"{OURS} int8": _with(quantized(ours), source),
         "transformers MarianMT": _with(marian, source),
-        "CTranslate2 float32": ctranslate2_run(folder, "float32", source),
-        "CTranslate2 int8": ctranslate2_run(folder, "int8", source),
     }
+    if importlib.util.find_spec("ctranslate2") is not None:
+        for precision in ("float32", "int8"):
+            runs[f"CTranslate2 {precision}"] = ctranslate2_run(folder, precision, source)
+    return runs
 
 
 def make_ours() -> Any:
@@ -190,6 +193,8 @@ def bench_generate(
     with tempfile.TemporaryDirectory() as folder, console.status("translating"):
         translation = measure(translators(Path(folder)), seconds=seconds)
     console.print(translation_table(translation))
+    if not any("CTranslate2" in name for name in translation):
+        console.print("without CTranslate2: pip install 'talkconv\\[bench]'", highlight=False)
     with console.status("stepping"):
         early, early_bytes = language_model_steps(few)
         late, late_bytes = language_model_steps(many)
