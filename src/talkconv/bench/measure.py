@@ -41,7 +41,7 @@ def measure(
     """Run all contestants in turn, round after round, until `seconds` have gone into each of them.
 
     A contestant that has had its share sits out, so that a slow one does not hold up the others.
-    The quick ones go on to 15 rounds: what runs right after a pause of seconds meets memory that the
+    The quick ones go on to 15 rounds: what runs after a pause of seconds meets memory that the
     system has taken back meanwhile, and the first rounds are all such.
     """
     timer = timer or seconds_of
