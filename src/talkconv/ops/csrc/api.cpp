@@ -161,8 +161,19 @@ Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t par
   return {size_t(chunk - chunks.begin()), done / (chunk->end - chunk->begin)};
 }
 
+// Maps the rows of a chunk before they are written, where the output is large enough to be fresh.
+void map_rows(const Plan& plan, const Chunk& chunk, const talkconv_tensor& output) {
+  if (!plan.stream) return;
+  const int64_t size = element_bytes(plan.problem.dtype);
+  const int64_t first = chunk.sequence.first + chunk.begin - plan.problem.context;
+  char* const rows = static_cast<char*>(output.data) +
+                     (chunk.sequence.batch * output.batch_stride + first * output.time_stride) * size;
+  map_pages(rows, size_t((chunk.end - chunk.begin) * output.time_stride * size));
+}
+
 template <class Run>
-int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_grads, Run run) {
+int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkconv_tensor& output,
+                bool offset_grads, Run run) {
   if (chunks.empty() || plan.problem.channels == 0) return TALKCONV_OK;
   const int64_t rows = chunks.back().rows_before + chunks.back().end - chunks.back().begin;
   const int64_t useful = std::max<int64_t>(1, rows * plan.problem.channels / elements_per_thread);
@@ -178,8 +189,12 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_
     Task task = first_task_of(chunks, plan.groups, thread, count);
     const Task end = thread + 1 < count ? first_task_of(chunks, plan.groups, thread + 1, count)
                                         : Task{chunks.size(), 0};
+    size_t mapped = chunks.size();  // none yet
     while (task.chunk < end.chunk || (task.chunk == end.chunk && task.group < end.group)) {
-      if (!run(chunks[task.chunk], task.group, *scratch)) ok = false;
+      const Chunk& chunk = chunks[task.chunk];
+      if (task.chunk != mapped) map_rows(plan, chunk, output);
+      mapped = task.chunk;
+      if (!run(chunk, task.group, *scratch)) ok = false;
       if (++task.group == plan.groups) task = {task.chunk + 1, 0};
     }
     scratch.release_if_large();
@@ -219,15 +234,6 @@ int32_t guarded(Call call) {
   }
 }
 
-void prepare_fresh(const talkconv_problem& p, const std::vector<Chunk>& chunks,
-                   const talkconv_tensor& output) {
-  if (chunks.empty()) return;
-  const Chunk& last = chunks.back();
-  const int64_t elements = last.sequence.batch * output.batch_stride +
-                           (last.sequence.first + last.end - p.context) * output.time_stride;
-  advise_huge_pages(output.data, size_t(elements * element_bytes(p.dtype)));
-}
-
 }  // namespace
 }  // namespace talkconv
 
@@ -238,8 +244,7 @@ int32_t talkconv_forward(const talkconv_forward_call* call) {
     const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
     const Plan plan = plan_of(call->problem, chunks);
     const Kernel& kernel = *current().load();
-    prepare_fresh(call->problem, chunks, call->out);
-    return run_all(plan, chunks, false, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
+    return run_all(plan, chunks, call->out, false, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
       return kernel.forward(plan, *call, chunk, group, s);
     });
   });
@@ -250,8 +255,7 @@ int32_t talkconv_backward(const talkconv_backward_call* call) {
     const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
     const Plan plan = plan_of(call->problem, chunks);
     const Kernel& kernel = *current().load();
-    prepare_fresh(call->problem, chunks, call->grad_x);
-    return run_all(plan, chunks, true, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
+    return run_all(plan, chunks, call->grad_x, true, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
       return kernel.backward(plan, *call, chunk, group, s);
     });
   });
