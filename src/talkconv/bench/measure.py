@@ -36,31 +36,42 @@ def measure(
     seconds: float = 2.0,
     least_rounds: int = 3,
     most_rounds: int = 1000,
+    turn: float = 0.02,
     timer: Callable[[Callable[[], object]], float] | None = None,
 ) -> dict[str, Timing]:
-    """Run all contestants in turn, round after round, until `seconds` have gone into each of them.
+    """Let all contestants take turns, round after round, until `seconds` have gone into each.
 
-    A contestant that has had its share sits out, so that a slow one does not hold up the others.
-    The quick ones go on to 15 rounds: what runs after a pause of seconds meets memory that the
-    system has taken back meanwhile, and the first rounds are all such.
+    In its turn a contestant runs as often as fits into `turn` seconds, at least once: a run of
+    microseconds would otherwise measure how cold the others leave the caches. One that has had its
+    share sits out, so that a slow one does not hold up the others. The quick ones go on to 15
+    rounds: what runs after a pause of seconds meets memory that the system has taken back
+    meanwhile, and the first rounds are all such.
     """
     timer = timer or seconds_of
-    for run in contestants.values():
-        timer(run)  # warm up
+    repeats = {name: _repeats(run, turn, timer) for name, run in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(most_rounds):
         waiting = [
             name
             for name, taken in times.items()
             if len(taken) < least_rounds
-            or sum(taken) < seconds
+            or sum(taken) * repeats[name] < seconds
             or (len(taken) < 15 and statistics.median(taken) < 1)
         ]
         if not waiting:
             break
         for name in waiting:
-            times[name].append(timer(contestants[name]))
+            run, count = contestants[name], repeats[name]
+            times[name].append(sum(timer(run) for _ in range(count)) / count)
     return {name: Timing.of(taken) for name, taken in times.items()}
+
+
+def _repeats(
+    run: Callable[[], object], turn: float, timer: Callable[[Callable[[], object]], float]
+) -> int:
+    """How often a run fits into a turn; the first time only warms up."""
+    timer(run)
+    return max(1, int(turn / max(timer(run), 1e-9)))
 
 
 def seconds_of(run: Callable[[], object]) -> float:
