@@ -27,6 +27,8 @@ constexpr int64_t ring_bytes = int64_t{32} << 10;
 constexpr int64_t least_chunk_tokens = 512;
 // Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
 constexpr int64_t stream_from_bytes = int64_t{2} << 20;
+// Smaller outputs mostly come from memory that the process had before and that needs no mapping.
+constexpr int64_t map_from_bytes = int64_t{16} << 20;
 // Below this many elements a thread takes longer to wake than to help.
 constexpr int64_t elements_per_thread = int64_t{1} << 14;
 
@@ -92,7 +94,9 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
   const int64_t rows = chunks.empty() ? 0 : chunks.back().rows_before + chunks.back().end -
                                                 chunks.back().begin;
-  plan.stream = rows * p.channels * element_bytes(p.dtype) >= stream_from_bytes;
+  const int64_t output_bytes = rows * p.channels * element_bytes(p.dtype);
+  plan.stream = output_bytes >= stream_from_bytes;
+  plan.map_pages = output_bytes >= map_from_bytes;
   return plan;
 }
 
@@ -161,9 +165,9 @@ Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t par
   return {size_t(chunk - chunks.begin()), done / (chunk->end - chunk->begin)};
 }
 
-// Maps the rows of a chunk before they are written, where the output is large enough to be fresh.
+// Maps the rows of a chunk before they are written, where the output is likely fresh memory.
 void map_rows(const Plan& plan, const Chunk& chunk, const talkconv_tensor& output) {
-  if (!plan.stream) return;
+  if (!plan.map_pages) return;
   const int64_t size = element_bytes(plan.problem.dtype);
   const int64_t first = chunk.sequence.first + chunk.begin - plan.problem.context;
   char* const rows = static_cast<char*>(output.data) +

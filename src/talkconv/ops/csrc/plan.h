@@ -32,7 +32,8 @@ struct Plan {
   int64_t reach_right;
   int64_t ring_rows;  // a power of two: the rows of running sums alive at a time
   int64_t chunk_tokens;
-  bool stream;  // the output does not fit the caches: write around them
+  bool stream;     // the output does not fit the caches: write around them
+  bool map_pages;  // the output is likely fresh memory: map it before writing
 };
 
 // Working memory of one thread, allocated once per call.
