@@ -19,9 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from talkconv.bench.machine import write_results
-from talkconv.bench.measure import Timing, measure
-from talkconv.bench.model import headline, plain
+from talkconv.bench.machine import headline, write_results
+from talkconv.bench.measure import Timing, measure, plain
 from talkconv.layers.self_attention import KeyValueState
 
 SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5

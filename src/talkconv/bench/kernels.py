@@ -19,7 +19,7 @@ from torch import Tensor
 
 from talkconv.bench import op
 from talkconv.bench.machine import write_results
-from talkconv.bench.measure import measure
+from talkconv.bench.measure import measure, plain
 from talkconv.ops import gpu
 from talkconv.ops.checks import DTYPES
 
@@ -210,8 +210,7 @@ def time_on_gpu(console: Console, lengths: list[int], seconds: float) -> list[di
         for n, direction, runs in op.rounds(lengths):
             timings = measure(runs, seconds=seconds, timer=gpu_seconds_of)
             console.print(op.table_of(n, direction, timings))
-            plain = {name: dataclasses.asdict(timing) for name, timing in timings.items()}
-            results.append({"n": n, "direction": direction, "timings": plain})
+            results.append({"n": n, "direction": direction, "timings": plain(timings)})
     return results
 
 

@@ -42,6 +42,15 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
+def headline(setting: str) -> str:
+    """What stands above a printed table."""
+    machine = describe_machine()
+    return (
+        f"{machine['processor']}, {machine['threads']} threads, kernel {machine['kernel']}, "
+        f"torch {machine['torch']}, {machine['date']}\n{setting}"
+    )
+
+
 def write_results(path: Path, results: Any) -> None:
     """Results with all they need to stand, as JSON; complete or absent."""
     text = json.dumps({"machine": describe_machine(), "results": results}, indent=1)

@@ -4,7 +4,7 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 
@@ -28,6 +28,11 @@ class Timing:
         return (
             f"{_milliseconds(self.median)} ({_milliseconds(self.low)}–{_milliseconds(self.high)})"
         )
+
+
+def plain(timings: Mapping[str, Timing]) -> dict[str, dict[str, float]]:
+    """As JSON takes it."""
+    return {name: asdict(timing) for name, timing in timings.items()}
 
 
 def measure(

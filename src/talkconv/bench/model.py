@@ -4,7 +4,6 @@ A language model of d = 512 and 6 layers. Every batch has the same number of tok
 sequences of another length each time: a mixer of linear cost is as fast at any of them.
 """
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +14,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from talkconv.bench.machine import describe_machine, write_results
-from talkconv.bench.measure import Timing, measure
+from talkconv.bench.machine import headline, write_results
+from talkconv.bench.measure import Timing, measure, plain
 from talkconv.layers.make_mixer import MIXERS
 
 TOKENS = 8192
@@ -86,14 +85,6 @@ def bench_model(
     console.print(f"written to {out}")
 
 
-def headline(setting: str) -> str:
-    machine = describe_machine()
-    return (
-        f"{machine['processor']}, {machine['threads']} threads, kernel {machine['kernel']}, "
-        f"torch {machine['torch']}, {machine['date']}\n{setting}"
-    )
-
-
 def table_of(results: dict[int, dict[str, Timing]], tokens: int) -> Table:
     table = Table(title="Training, tokens per second (quartiles)", title_justify="left")
     table.add_column("n", justify="right")
@@ -122,8 +113,3 @@ def verdict(results: dict[int, dict[str, Timing]]) -> str:
         kept = results[128][OURS].median / results[longest][OURS].median
         lines.append(f"tokens per second at {longest:,}: {kept:.2f} of those at 128")
     return "\n".join(lines)
-
-
-def plain(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
-    """As JSON takes it."""
-    return {name: dataclasses.asdict(timing) for name, timing in timings.items()}

@@ -18,10 +18,11 @@ from torch import Tensor
 
 import talkconv
 from talkconv.bench import baselines
-from talkconv.bench.machine import describe_machine, write_results
-from talkconv.bench.measure import Timing, measure, peak_memory_of
+from talkconv.bench.machine import headline, write_results
+from talkconv.bench.measure import Timing, measure, peak_memory_of, plain
 
 BATCH, DIM, HEADS, REACH = 10, 1024, 16, 31
+SETTING = f"batch {BATCH}, d {DIM}, {HEADS} heads, l_max = r_max = {REACH}, float32"
 OURS = "talk_conv"
 # Tables of (B, H, T, T) beyond this many bytes are not tried: they would take the machine down.
 MOST_BYTES = 6 << 30
@@ -130,7 +131,7 @@ def bench_op(
     """Time the operation against attention, DynamicConv and copies; interleaved, with spread."""
     torch.manual_seed(0)
     console = Console()
-    console.print(_headline())
+    console.print(headline(SETTING))
     lengths = lengths or [10, 100, 1000, 10_000]
     results = []
     with Progress(console=console, transient=True) as progress:
@@ -138,7 +139,7 @@ def bench_op(
         for n, direction, runs in rounds(lengths):
             progress.update(task, description=f"n = {n:,}, {direction}")
             timings = measure(runs, seconds=seconds)
-            results.append({"n": n, "direction": direction, "timings": _plain(timings)})
+            results.append({"n": n, "direction": direction, "timings": plain(timings)})
             console.print(table_of(n, direction, timings))
             progress.advance(task)
     memory = [{"n": n, "bytes": memory_beyond(n)} for n in lengths]
@@ -210,16 +211,3 @@ def scaling_table(scaling: dict[str, dict[int, float]]) -> Table:
             before = seconds
         table.add_section()
     return table
-
-
-def _headline() -> str:
-    machine = describe_machine()
-    return (
-        f"{machine['processor']}, {machine['threads']} threads, kernel {machine['kernel']}, "
-        f"torch {machine['torch']}, {machine['date']}\n"
-        f"batch {BATCH}, d {DIM}, {HEADS} heads, l_max = r_max = {REACH}, float32"
-    )
-
-
-def _plain(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
-    return {name: dataclasses.asdict(timing) for name, timing in timings.items()}

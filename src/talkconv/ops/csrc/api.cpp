@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <memory>
 #include <new>
 #include <vector>
 
