@@ -1,7 +1,6 @@
 """What a run folder is, and how to open it: its card, one of its models, and the tokenizer."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -10,6 +9,9 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
+from talkconv.data.folders import whole_file
+from talkconv.data.settings import TASKS
+from talkconv.data.tokenizer import load_tokenizer
 from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
@@ -17,7 +19,6 @@ from talkconv.models.convert import TARGET_TOKENIZER
 
 CARD = "run.json"
 FORMAT = 1
-TASKS = ("translation", "summarization", "language_modelling")
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class RunCard:
 
     def write(self, folder: Path) -> None:
         """Replaces the card of `folder` at once: a reader sees the old one or the new one."""
-        unfinished = folder / f".{CARD}.{os.getpid()}"
-        unfinished.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(folder / CARD)
+        with whole_file(folder / CARD) as path:
+            path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> "RunCard":
@@ -125,12 +125,7 @@ def load_tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
     except (OSError, json.JSONDecodeError) as error:
         raise ValueError(f"{folder} must have a tokenizer beside the model: {error}") from error
     if config.get("tokenizer_class") == "TaLKConvTokenizer":
-        from talkconv.data.tokenizer import (  # type: ignore[import-untyped,import-not-found,unused-ignore]
-            load_tokenizer,
-        )
-
-        ours: PreTrainedTokenizerBase = load_tokenizer(folder)
-        return ours
+        return load_tokenizer(folder)
     theirs: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
     return theirs
 
