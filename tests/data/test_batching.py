@@ -145,9 +145,16 @@ def test_each_batch_has_a_seed_of_its_own():
     assert batches.at(Position(1, 2))["seed"] != pairs_batches(seed=4).at(Position(1, 2))["seed"]
 
 
-def test_all_gives_every_row_once():
+def test_processes_share_a_validation_set():
     batches = pairs_batches()
-    assert sum(len(batch["labels"]) for batch in batches.all()) == 200
+    alone = list(batches.shared())
+    assert sum(len(batch["labels"]) for batch in alone) == 200
+    shares = [list(batches.shared(process, 3)) for process in range(3)]
+    assert {len(share) for share in shares} == {-(-len(alone) // 3)}
+    together = [batch for turn in zip(*shares, strict=True) for batch in turn]
+    assert all(map(same, alone, together))
+    # those that run out repeat the first
+    assert all(same(batch, alone[0]) for batch in together[len(alone) :])
 
 
 def test_a_sentence_beyond_the_budget_is_named_with_the_cure():

@@ -99,6 +99,11 @@ class Blocks:
         return {"input_ids": labels.masked_fill(labels == IGNORED, PAD_ID), "labels": labels}
 
 
+def examples_of(dataset: Dataset) -> Pairs | Blocks:
+    """What the columns of a prepared split say it is."""
+    return Blocks(dataset) if "tokens" in dataset.column_names else Pairs(dataset)
+
+
 @dataclass(frozen=True)
 class Plan:
     """The batches of one epoch: each a stretch of `rows`, in the order of `turns`."""
@@ -164,10 +169,13 @@ class Batches:
         state = np.random.SeedSequence((self._seed, *position)).generate_state(1)
         return {**batch, "seed": int(state[0])}
 
-    def all(self) -> Iterator[dict[str, Tensor]]:
-        """Every row once, for validation."""
+    def shared(self, process: int = 0, processes: int = 1) -> Iterator[dict[str, Tensor]]:
+        """Every row once, for validation: every `processes`-th batch, and as many for each process.
+        One that runs out repeats the first."""
         plan = self.plan(0)
-        return (self._examples.collate(plan[batch]) for batch in range(len(plan)))
+        for first in range(0, len(plan), processes):
+            batch = first + process
+            yield self._examples.collate(plan[batch if batch < len(plan) else 0])
 
     def __len__(self) -> int:
         """Batches of the first epoch; others may have one more or less."""
