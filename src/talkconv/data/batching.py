@@ -63,7 +63,8 @@ class Column:
 class Examples(Protocol):
     """What batches are made of: the lengths of each side, and rows as a network takes them."""
 
-    lengths: Sequence[NDArray[np.int32]]
+    @property
+    def lengths(self) -> Sequence[NDArray[np.int32]]: ...
 
     def collate(self, rows: Rows) -> dict[str, Tensor]: ...
 

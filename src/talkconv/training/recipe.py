@@ -119,17 +119,22 @@ def recipe_names() -> list[str]:
 def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe by the name of a shipped one or by its path, with `section.key=value` changes."""
     path = _find(str(name_or_path))
-    try:
-        with path.open("rb") as file:
-            sections = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} must be TOML: {error}") from error
+    sections = read_toml(path)
     for change in overrides:
         override(sections, change)
     try:
         return make_recipe(path.stem, sections)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            sections: dict[str, Any] = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} must be TOML: {error}") from error
+    return sections
 
 
 def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:

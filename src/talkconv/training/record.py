@@ -1,7 +1,6 @@
 """What a run tells while it trains: one progress bar, log.jsonl and TensorBoard."""
 
 import json
-import os
 import time
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from torch.utils.tensorboard import SummaryWriter
+
+from talkconv.data.folders import whole_file
 
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
@@ -123,6 +124,5 @@ def _forget_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = [line for line in read_log(path.parent) if line["step"] <= step]
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as unfinished:
+        unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")

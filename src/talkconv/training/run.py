@@ -1,7 +1,6 @@
 """The folder of a run: what may begin or go on there, and what stands in it before training."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 import tomli_w
 from transformers.trainer_callback import TrainerState
 
+from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.run import CARD, RunCard
 from talkconv.training import checkpoint as checkpoints
-from talkconv.training.recipe import MODEL_KEYS, Recipe, make_recipe, override, tomllib
+from talkconv.training.recipe import MODEL_KEYS, Recipe, make_recipe, override, read_toml
 from talkconv.training.settings import CHANGEABLE
 
 RECIPE = "recipe.toml"
@@ -80,9 +80,8 @@ def write_run(out: Path, beginning: Beginning, prepared: Prepared) -> None:
     recipe = beginning.recipe
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover(out)
-    unfinished = out / f".{RECIPE}.{os.getpid()}"
-    unfinished.write_text(tomli_w.dumps(recipe.sections()), encoding="utf-8")
-    unfinished.replace(out / RECIPE)
+    with whole_file(out / RECIPE) as path:
+        path.write_text(tomli_w.dumps(recipe.sections()), encoding="utf-8")
     # the card comes last: a folder without it is no run yet
     card_of(recipe, prepared).write(out)
 
@@ -101,16 +100,14 @@ def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:
     )
 
 
-def _resumed_recipe(
-    out: Path, card: RunCard, asked: Recipe, overrides: Sequence[str]
-) -> Recipe:
+def _resumed_recipe(out: Path, card: RunCard, asked: Recipe, overrides: Sequence[str]) -> Recipe:
     """The run's own recipe with the changes that a run may be given as it goes on."""
     if card.recipe != asked.name:
         raise ValueError(
             f"{out} holds a run of recipe {card.recipe}, not of {asked.name}: choose another --out"
         )
     try:
-        sections = tomllib.loads((out / RECIPE).read_text(encoding="utf-8"))
+        sections = read_toml(out / RECIPE)
         before = make_recipe(card.recipe, sections)
     except (OSError, ValueError) as error:
         raise ValueError(f"{out / RECIPE} must be the recipe of this run: {error}") from error
@@ -146,7 +143,8 @@ def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> TrainerState:
                 f"{checkpoint} is of another network, with {key} = {saved[key]} where this run has "
                 f"{getattr(wanted, key)}: remove the folder, or train in another --out"
             )
-    return TrainerState.load_from_json(str(checkpoint / checkpoints.STATE))
+    state: TrainerState = TrainerState.load_from_json(str(checkpoint / checkpoints.STATE))
+    return state
 
 
 def _foreign(out: Path) -> bool:

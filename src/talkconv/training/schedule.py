@@ -33,9 +33,7 @@ def make_schedule(optimizer: Optimizer, settings: TrainingSettings) -> LambdaLR:
 
 def make_optimizer(parameters: Iterable[nn.Parameter], settings: TrainingSettings) -> Optimizer:
     if settings.optimizer == "nag":
-        return SGD(
-            parameters, lr=settings.learning_rate, momentum=settings.betas[0], nesterov=True
-        )
+        return SGD(parameters, lr=settings.learning_rate, momentum=settings.betas[0], nesterov=True)
     return AdamW(
         parameters,
         lr=settings.learning_rate,

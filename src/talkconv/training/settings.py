@@ -107,9 +107,11 @@ class TrainingSettings:
             )
 
 
-# what a run may be given anew when it goes on: nothing that decides the steps already done
+# what a run may be given anew when it goes on. Accumulation is among them for the sake of another
+# number of processes
 CHANGEABLE = frozenset(
     {
+        "accumulation",
         "max_steps",
         "validate_every",
         "validate_by",

@@ -6,6 +6,7 @@ stopped, to the bit on a CPU, and N processes do what one does with N times the 
 """
 
 import math
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:
         fp16=settings.precision == "fp16",
         fsdp=settings.fsdp or None,  # type: ignore[arg-type]
         use_cpu=not gpu,
-        ddp_backend="nccl" if gpu else "gloo",
+        ddp_backend=None if gpu or "WORLD_SIZE" not in os.environ else "gloo",
         ddp_find_unused_parameters=False,
         logging_steps=settings.log_every,
         # a loss that is no number must be seen
@@ -61,6 +62,8 @@ def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:
         # the stream knows its place
         ignore_data_skip=True,
         remove_unused_columns=False,
+        # what the saved network does when it generates
+        use_cache=True,
         disable_tqdm=True,
         report_to="none",
     )
@@ -108,8 +111,8 @@ class RunTrainer(Trainer):
             model=model,
             args=arguments,
             # the Trainer asks whether there are any; both come from the overrides below
-            train_dataset=batches,  # type: ignore[arg-type]
-            eval_dataset=validation.batches,  # type: ignore[arg-type]
+            train_dataset=batches,
+            eval_dataset=validation.batches,
             callbacks=[_Steps(self, interrupt)],
         )
         self.remove_callback(PrinterCallback)
@@ -145,7 +148,7 @@ class RunTrainer(Trainer):
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         if self.lr_scheduler is None:
-            self.lr_scheduler = make_schedule(optimizer or self.optimizer, self.settings)
+            self.lr_scheduler = make_schedule(self.create_optimizer(), self.settings)
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
@@ -165,7 +168,7 @@ class RunTrainer(Trainer):
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         return 0
 
-    def _init_training_state(self, max_steps: int, *args: Any) -> tuple[int, int]:  # type: ignore[override]
+    def _init_training_state(self, max_steps: int, *args: Any) -> tuple[int, int]:
         places = super()._init_training_state(max_steps, *args)
         # a checkpoint remembers how often was logged and saved; the recipe may have changed it
         self.state.compute_steps(self.args, max_steps)
@@ -253,7 +256,9 @@ class RunTrainer(Trainer):
             final, writes=self.args.should_save, wait=self.accelerator.wait_for_everyone
         )
 
-    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+    def _save(
+        self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None
+    ) -> None:
         """The network and its tokenizer; the Trainer's own would add a pickle of its arguments."""
         assert output_dir is not None
         network = self.accelerator.unwrap_model(self.model)
@@ -269,10 +274,11 @@ class RunTrainer(Trainer):
         weights = load_file(Path(resume_from_checkpoint) / "model.safetensors")
         result = self.model.load_state_dict(weights, strict=False)
         shared = set(self.model.all_tied_weights_keys)
-        if result.unexpected_keys or not set(result.missing_keys) <= shared:
+        wrong = [*result.unexpected_keys, *sorted(set(result.missing_keys) - shared)]
+        if wrong:
             raise ValueError(
-                f"{resume_from_checkpoint} is of another network than this run's, which has no "
-                f"{result.unexpected_keys[:1]} but has {sorted(set(result.missing_keys) - shared)[:1]}"
+                f"{resume_from_checkpoint} is of another network than this run's: one of them has "
+                f"no {wrong[0]}. Remove the folder, or train in another --out"
             )
 
     def _save_rng_state(self, output_dir: str) -> None:

@@ -92,8 +92,8 @@ def validation_loss(
         # a process that has run out of batches repeats one: sharded networks run in step
         if round * processes + process < len(batches):
             total += torch.stack([loss.double(), tokens.double()])
-    loss, tokens = sum_all(total).tolist()
-    return loss / tokens
+    summed = sum_all(total)
+    return float(summed[0] / summed[1])
 
 
 def _summed_loss(
@@ -135,7 +135,7 @@ def score_outputs(
     """
     sources, references = texts
     mine = range(process, len(sources), processes)
-    written = []
+    written: list[tuple[int, str]] = []
     outputs = generate_texts(model, tokenizer, [sources[row] for row in mine], settings)
     for row, output in zip(mine, outputs, strict=True):
         tell(len(written), len(mine))
