@@ -1,7 +1,7 @@
 """How a model writes: the `[generation]` section of a recipe."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -73,6 +73,11 @@ class GenerationSettings:
         """The most tokens that an output of such a source may have."""
         allowed = int(self.max_ratio * source_tokens) + self.max_extra
         return max(1, self.min_length, min(self.max_length, allowed))
+
+    def changed(self, changes: Mapping[str, Any]) -> "GenerationSettings":
+        """With other values where `changes` has any, None being none."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        return GenerationSettings.of({**asdict(self), **given})
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "GenerationSettings":
