@@ -39,6 +39,25 @@ def convert(
     convert_command(checkpoint, dictionaries, out)
 
 
+@app.command()
+def prepare(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or its TOML file.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to it.")
+    ] = None,
+    raw: Annotated[Path | None, typer.Option(help="The folder of the raw text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; data/RECIPE unless given.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
+) -> None:
+    """Turn raw text into token ids and a tokenizer, as a recipe says."""
+    from talkconv.data.prepare import prepare_command
+    from talkconv.training.recipe import read_recipe
+
+    prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
+
+
 RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]
 ModelOption = Annotated[
     str | None, typer.Option(help="best, last or averaged; else the one that the run's card names.")
