@@ -40,6 +40,25 @@ def convert(
 
 
 @app.command()
+def prepare(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or its TOML file.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to it.")
+    ] = None,
+    raw: Annotated[Path | None, typer.Option(help="The folder of the raw text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; data/RECIPE unless given.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
+) -> None:
+    """Turn raw text into token ids and a tokenizer, as a recipe says."""
+    from talkconv.data.prepare import prepare_command
+    from talkconv.training.recipe import read_recipe
+
+    prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
+
+
+@app.command()
 def train(
     recipe: Annotated[str, typer.Argument(help="A recipe's name, or the path of your own .toml.")],
     overrides: Annotated[
@@ -61,6 +80,57 @@ def train(
     from talkconv.training.train import Request, train_command
 
     train_command(Request(recipe, overrides or [], data, out, resume, seeds))
+
+
+RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]
+ModelOption = Annotated[
+    str | None, typer.Option(help="best, last or averaged; else the one that the run's card names.")
+]
+
+
+@app.command()
+def generate(
+    run: RunArgument,
+    file: Annotated[str, typer.Argument(help="Text, one input a line; -: standard input.")] = "-",
+    model: ModelOption = None,
+    n_best: Annotated[int, typer.Option(help="Outputs a line, the best first.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Print scores first.")] = False,
+    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
+    stepwise_length_penalty: Annotated[
+        float | None, typer.Option(help="What each token costs; below 0: a reward.")
+    ] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="3: no trigram twice.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Least tokens of an output.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Most tokens of an output.")] = None,
+    max_source_tokens: Annotated[int | None, typer.Option(help="Longer lines are cut.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sample, for language models; 0: beams.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from this probability.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample from so many tokens.")] = None,
+    seed: Annotated[int, typer.Option(help="Of samples.")] = 0,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens read at once.")] = None,
+) -> None:
+    """Translate, summarize or continue text, line by line."""
+    from talkconv.evaluation.generate import generate_command
+
+    changes = dict(
+        num_beams=beams,
+        length_penalty=length_penalty,
+        stepwise_length_penalty=stepwise_length_penalty,
+        no_repeat_ngram=no_repeat_ngram,
+        min_length=min_length,
+        max_length=max_length,
+        max_source_tokens=max_source_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        batch_tokens=batch_tokens,
+    )
+    generate_command(
+        run, file, model=model, n_best=n_best, scores=scores, seed=seed, changes=changes
+    )
 
 
 bench = typer.Typer(

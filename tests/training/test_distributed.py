@@ -55,7 +55,9 @@ def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prep
                 assert got[name] == pytest.approx(expected[name], rel=2e-5), (name, got["step"])
 
 
-@pytest.mark.parametrize(("process", "said"), [("0", "not trained: no recipe is called"), ("1", "")])
+@pytest.mark.parametrize(
+    ("process", "said"), [("0", "not trained: no recipe is called"), ("1", "")]
+)
 def test_only_the_first_process_says_what_is_wrong(process, said):
     result = CliRunner().invoke(app, ["train", "tony"], env={"RANK": process})
     assert result.exit_code == 1

@@ -53,23 +53,42 @@ def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
         yield pair
         changes: dict[Pair, int] = defaultdict(int)
         for index in places.pop(pair):
-            before = spelled[index]
-            after = _merged(before, pair)
-            if len(after) == len(before):
-                continue
-            spelled[index] = after
-            for old in pairwise(before):
-                changes[old] -= times[index]
-            for new in pairwise(after):
-                changes[new] += times[index]
+            for new in _merge(spelled[index], pair, times[index], changes):
                 places[new].add(index)
-        for other, change in changes.items():
-            if not change:
-                continue
-            counts[other] += change
-            if change > 0:
-                heapq.heappush(queue, (-counts[other], _Last(other)))
         del counts[pair]
+        for other, change in changes.items():
+            if change and other != pair:
+                counts[other] += change
+                if change > 0:
+                    heapq.heappush(queue, (-counts[other], _Last(other)))
+
+
+def _merge(symbols: list[str], pair: Pair, times: int, changes: dict[Pair, int]) -> list[Pair]:
+    """Merge `pair` in a word, from the left, and note in `changes` how often its neighbours come
+    and go. Gives the pairs that are new in this word."""
+    first, second = pair
+    both = first + second
+    new = []
+    here = -1
+    try:
+        while True:
+            here = symbols.index(first, here + 1)
+            if symbols[here + 1] != second:
+                continue
+            symbols[here : here + 2] = [both]
+            if here:
+                before = symbols[here - 1]
+                changes[before, first] -= times
+                changes[before, both] += times
+                new.append((before, both))
+            if here + 1 < len(symbols):
+                after = symbols[here + 1]
+                changes[second, after] -= times
+                changes[both, after] += times
+                new.append((both, after))
+    except (ValueError, IndexError):
+        # no more of it in this word
+        return new
 
 
 class _Last:
@@ -82,18 +101,3 @@ class _Last:
 
     def __lt__(self, other: "_Last") -> bool:
         return self.pair > other.pair
-
-
-def _merged(symbols: list[str], pair: Pair) -> list[str]:
-    first, second = pair
-    merged: list[str] = []
-    position, end = 0, len(symbols)
-    while position < end:
-        here = symbols[position]
-        if here == first and position + 1 < end and symbols[position + 1] == second:
-            merged.append(first + second)
-            position += 2
-        else:
-            merged.append(here)
-            position += 1
-    return merged

@@ -88,8 +88,8 @@ class Prepared:
         path = self.folder / "text" / name
         if not path.is_file():
             raise ValueError(f"{self.folder} keeps the text of valid and test only, got {name!r}")
-        # not splitlines(): a sentence may hold any of Unicode's other line separators
-        return path.read_text(encoding="utf-8").split("\n")[:-1]
+        # not read_text().splitlines(): a sentence may hold any of the other line separators
+        return path.read_bytes().decode().split("\n")[:-1]
 
 
 def open_prepared(folder: Path | str) -> Prepared:

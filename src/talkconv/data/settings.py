@@ -42,9 +42,9 @@ class DataSettings:
     vocabulary: int | None = None
     # rarer words (at word level) and rarer characters (under BPE) become <unk>
     min_frequency: int = 1
-    # training pairs that are longer on either side are dropped, and so are those of which
-    # one side is more than max_ratio times the other. None keeps them
-    max_length: int | None = None
+    # training pairs that are longer on either side are dropped (a side that is cut, below, may
+    # be longer), and so are those of which one side is more than max_ratio times the other
+    max_length: int | None = 1_000
     max_ratio: float | None = None
     # what these two count: "words" or "subwords"
     length_in: str = "words"
@@ -53,6 +53,8 @@ class DataSettings:
     max_target_tokens: int | None = None
     # tokens a row of a language model's data
     block: int = 512
+    # training pairs that the built-in corpus makes
+    toy_pairs: int = 20_000
 
     def __post_init__(self) -> None:
         if self.corpus not in CORPORA and not self.corpus.startswith(HUB):
@@ -68,7 +70,7 @@ class DataSettings:
             raise ValueError("length_in = 'subwords' needs a vocabulary of subwords, got None")
         if self.max_ratio is not None and self.max_ratio < 1:
             raise ValueError(f"max_ratio must be at least 1, got {self.max_ratio}")
-        positive = ("vocabulary", "min_frequency", "max_length", "block")
+        positive = ("vocabulary", "min_frequency", "max_length", "block", "toy_pairs")
         for name in (*positive, "max_source_tokens", "max_target_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:

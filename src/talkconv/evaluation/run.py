@@ -1,13 +1,15 @@
 """What a run folder is, and how to open it: its card, one of its models, and the tokenizer."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils import logging
 
 from talkconv.data.folders import whole_file
 from talkconv.data.settings import TASKS
@@ -137,8 +139,21 @@ def _load_model(folder: Path) -> TaLKConvPreTrainedModel:
     kind: Any = (
         TaLKConvForConditionalGeneration if config.is_encoder_decoder else TaLKConvForCausalLM
     )
-    model: TaLKConvPreTrainedModel = kind.from_pretrained(folder)
+    with _no_progress_bar():
+        model: TaLKConvPreTrainedModel = kind.from_pretrained(folder)
     return model
+
+
+@contextlib.contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Weights load in a moment, and standard error is for what went wrong."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _card_of_model(folder: Path) -> RunCard:

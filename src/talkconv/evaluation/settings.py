@@ -1,7 +1,7 @@
 """How a model writes: the `[generation]` section of a recipe."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -13,6 +13,10 @@ class GenerationSettings:
 
         (log P(y) - stepwise_length_penalty * t) / t ** length_penalty
 
+    The paper applies "a stepwise length penalty" to summaries and gives no formula: here it is what
+    each expansion of a beam costs. Under length_penalty = 1 it shifts all scores alike and so
+    changes nothing.
+
     >>> GenerationSettings(num_beams=4, length_penalty=0.6).num_beams
     4
     """
@@ -20,12 +24,14 @@ class GenerationSettings:
     num_beams: int = 5
     # above 0 the score is a mean, which favours longer outputs the larger it is; 0 is the plain sum
     length_penalty: float = 1.0
-    # what each token costs as it is written, before `length_penalty`; below 0 tokens are rewarded
+    # what each token costs as it is written; below 0 it is a reward, and outputs become longer
     stepwise_length_penalty: float = 0.0
     # no sequence of this many tokens is written twice; 0: any may be
     no_repeat_ngram: int = 0
+    # the end not counted
     min_length: int = 0
-    # an output has at most max_ratio * (tokens of its source) + max_extra tokens, and max_length
+    # an output has at most max_ratio * (tokens of its source) + max_extra tokens, and max_length,
+    # its end counted
     max_length: int = 256
     max_ratio: float = 2.0
     max_extra: int = 20
@@ -67,6 +73,11 @@ class GenerationSettings:
         """The most tokens that an output of such a source may have."""
         allowed = int(self.max_ratio * source_tokens) + self.max_extra
         return max(1, self.min_length, min(self.max_length, allowed))
+
+    def changed(self, changes: Mapping[str, Any]) -> "GenerationSettings":
+        """With other values where `changes` has any, None being none."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        return GenerationSettings.of({**asdict(self), **given})
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "GenerationSettings":
