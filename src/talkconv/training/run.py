@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.run import CARD, RunCard
 from talkconv.training import checkpoint as checkpoints
-from talkconv.training.recipe import MODEL_KEYS, Recipe, make_recipe, override, read_toml
+from talkconv.training.recipe import MODEL_KEYS, Recipe, as_toml, make_recipe, override, read_toml
 from talkconv.training.settings import CHANGEABLE
 
 RECIPE = "recipe.toml"
@@ -37,12 +37,12 @@ def check_data(prepared: Prepared, recipe: Recipe) -> None:
             f"recipe {recipe.name} is for {recipe.task}, but {folder} was prepared for "
             f"{prepared.task}: give another --data, or {anew}"
         )
-    for key, was, now in _differences({"data": prepared.settings.as_dict()}, recipe.sections()):
-        if key.startswith("data."):
-            raise ValueError(
-                f"{folder} was prepared with {key} = {was}, but the recipe has {now}: give another "
-                f"--data, {key}={was}, or {anew}"
-            )
+    was, now = ({"data": as_toml(asdict(each))} for each in (prepared.settings, recipe.data))
+    for key, old, new in _differences(was, now):
+        raise ValueError(
+            f"{folder} was prepared with {key} = {old}, but the recipe has {new}: give another "
+            f"--data, {key}={old}, or {anew}"
+        )
 
 
 def plan_run(
