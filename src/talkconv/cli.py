@@ -58,6 +58,30 @@ def prepare(
     prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
 
 
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or the path of your own .toml.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[section.key=value]...", help="Changes to the recipe."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What `prepare` wrote.", show_default="data/RECIPE")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run to write.", show_default="runs/RECIPE")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Train so many seeds, and choose the best by validation.")
+    ] = None,
+) -> None:
+    """Train a recipe's network. Ctrl-C saves; --resume goes on exactly there."""
+    from talkconv.training.train import Request, train_command
+
+    train_command(Request(recipe, overrides or [], data, out, resume, seeds))
+
+
 RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]
 ModelOption = Annotated[
     str | None, typer.Option(help="best, last or averaged; else the one that the run's card names.")

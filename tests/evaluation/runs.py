@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import torch
+
 from talkconv.data.prepare import prepare
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.run import RunCard
@@ -30,6 +32,7 @@ def language_modelling(folder: Path) -> Prepared:
 
 
 def network(prepared: Prepared):
+    torch.manual_seed(0)
     size = len(prepared.tokenizer())
     if prepared.task == "language_modelling":
         return language_model(vocab_size=size)

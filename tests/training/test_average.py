@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from talkconv.cli import app
 from talkconv.evaluation.run import RunCard, open_run
-from talkconv.training.average import average, checkpoints_of, mean_of
+from talkconv.training.average import average, last_checkpoints, mean_of
 from tests.evaluation.cases import make_run, translator
 
 STEPS = (5, 10, 20, 100)
@@ -66,11 +66,8 @@ def test_the_mean_of_one_is_that_one(run):
     assert all(torch.equal(tensor, newest[name]) for name, tensor in weights(out).items())
 
 
-def test_checkpoints_come_by_step(run):
-    assert [path.name for path in checkpoints_of(run)] == [f"checkpoint-{step}" for step in STEPS]
-    (run / "checkpoints" / ".checkpoint-200.unfinished").mkdir()
-    (run / "checkpoints" / "checkpoint-300").mkdir()
-    assert len(checkpoints_of(run)) == 4
+def test_the_last_are_the_last_by_step(run):
+    assert [path.name for path in last_checkpoints(run, 2)] == ["checkpoint-20", "checkpoint-100"]
 
 
 def test_it_takes_the_place_of_an_older_one_and_leaves_nothing_else(run):

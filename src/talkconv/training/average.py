@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,11 +15,11 @@ from torch import Tensor
 
 from talkconv.evaluation.messages import one_message
 from talkconv.evaluation.run import RunCard
+from talkconv.training.checkpoint import checkpoints_of, replace, step_of
 
 AVERAGED = "averaged"
 WEIGHTS = "model.safetensors"
 SOURCES = "averaged.json"
-_PREFIX = "checkpoint-"
 
 
 def average(run: Path, last: int = 10) -> Path:
@@ -33,23 +32,19 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
     """The newest `count` checkpoints of a run, the oldest of them first."""
     found = checkpoints_of(run)
     if not 1 <= count <= len(found):
-        steps = ", ".join(path.name.removeprefix(_PREFIX) for path in found) or "none"
+        steps = ", ".join(str(step_of(path)) for path in found) or "none"
         raise ValueError(
             f"{run} has {len(found)} checkpoints (steps: {steps}), of which {count} cannot be "
-            "averaged. training.keep_checkpoints says how many a run keeps"
+            "averaged. training.keep in the recipe says how many a run keeps"
         )
     return found[-count:]
 
 
-def checkpoints_of(run: Path) -> list[Path]:
-    """All that have weights, the oldest first."""
-    found = (path.parent for path in run.glob(f"checkpoints/{_PREFIX}*/{WEIGHTS}"))
-    return sorted(found, key=lambda path: int(path.name.removeprefix(_PREFIX)))
-
-
 def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
     """A model's folder like the run's others; it is complete, or what was there before remains."""
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=run))
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
     try:
         # all that is no weight: config, generation_config, tokenizer
         for file in _model_folder(run).iterdir():
@@ -59,9 +54,7 @@ def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
         save_file(mean_of(checkpoints), unfinished / WEIGHTS, metadata={"format": "pt"})
         names = [checkpoint.name for checkpoint in checkpoints]
         (unfinished / SOURCES).write_text(json.dumps({"checkpoints": names}, indent=2) + "\n")
-        # mkdtemp makes folders that their owner alone can read
-        unfinished.chmod(0o755)
-        _replace(out, unfinished)
+        replace(unfinished, out)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return out
@@ -112,15 +105,6 @@ def _model_folder(run: Path) -> Path:
         if (run / name / "config.json").exists():
             return run / name
     raise ValueError(f"{run} has no model best or last yet: wait for the first validation")
-
-
-def _replace(out: Path, new: Path) -> None:
-    old = out.with_name(f".{out.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if out.exists():
-        out.rename(old)
-    new.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def average_command(run: Path, last: int) -> None:

@@ -18,16 +18,13 @@ from talkconv.evaluation.perplexity import perplexity
 from talkconv.evaluation.rouge import rouge
 from talkconv.evaluation.run import Run, RunCard, open_run
 from talkconv.evaluation.settings import GenerationSettings
-from talkconv.training.average import (
-    AVERAGED,
-    checkpoints_of,
-    last_checkpoints,
-    write_average,
-)
+from talkconv.training.average import AVERAGED, last_checkpoints, write_average
+from talkconv.training.checkpoint import checkpoints_of
 
 LENGTH_PENALTIES = (0.2, 0.6, 1.0, 1.4, 1.8)
 CHECKPOINTS = (1, 3, 5, 10)
-_TRIAL = ".tune"
+# a name that the next training takes away if this process is killed
+_TRIAL = ".tune.unfinished"
 
 
 @dataclass(frozen=True)
