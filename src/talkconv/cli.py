@@ -10,7 +10,6 @@ from talkconv.bench.generate import bench_generate
 from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
-from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -21,7 +20,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
-app.command()(demo)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the page, the data and the run.")] = Path(
+        "demo"
+    ),
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to its recipe."),
+    ] = None,
+) -> None:
+    """Train a network on the built-in corpus, here and now, and write a page about it."""
+    from talkconv.demo.command import demo_command
+
+    demo_command(out, overrides or [])
 
 
 @app.command()
