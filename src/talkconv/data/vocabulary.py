@@ -31,7 +31,6 @@ def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> 
         if len(entries) == size:
             break
         merges.append(pair)
-        # two merges may give the same string
         entries["".join(pair)] = None
     return bpe_of_merges(characters, merges)
 
