@@ -10,7 +10,6 @@ from talkconv.bench.generate import bench_generate
 from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
-from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -21,7 +20,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
-app.command()(demo)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the page, the data and the run.")] = Path(
+        "demo"
+    ),
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to its recipe."),
+    ] = None,
+) -> None:
+    """Train a network on the built-in corpus, here and now, and write a page about it."""
+    from talkconv.demo.command import demo_command
+
+    demo_command(out, overrides or [])
 
 
 @app.command()
@@ -56,6 +70,30 @@ def prepare(
     from talkconv.training.recipe import read_recipe
 
     prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or the path of your own .toml.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[section.key=value]...", help="Changes to the recipe."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What `prepare` wrote.", show_default="data/RECIPE")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run to write.", show_default="runs/RECIPE")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Train so many seeds, and choose the best by validation.")
+    ] = None,
+) -> None:
+    """Train a recipe's network. Ctrl-C saves; --resume goes on exactly there."""
+    from talkconv.training.train import Request, train_command
+
+    train_command(Request(recipe, overrides or [], data, out, resume, seeds))
 
 
 RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]

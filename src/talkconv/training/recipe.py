@@ -119,17 +119,22 @@ def recipe_names() -> list[str]:
 def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A recipe by the name of a shipped one or by its path, with `section.key=value` changes."""
     path = _find(str(name_or_path))
-    try:
-        with path.open("rb") as file:
-            sections = tomllib.load(file)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} must be TOML: {error}") from error
-    for override in overrides:
-        _apply(sections, override)
+    sections = read_toml(path)
+    for change in overrides:
+        override(sections, change)
     try:
         return make_recipe(path.stem, sections)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            sections: dict[str, Any] = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} must be TOML: {error}") from error
+    return sections
 
 
 def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:
@@ -212,17 +217,17 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**ground, **changes}
 
 
-def _apply(sections: dict[str, Any], override: str) -> None:
+def override(sections: dict[str, Any], change: str) -> None:
     """One `section.key=value` of the command line into the sections of a file."""
-    place, equals, text = override.partition("=")
+    place, equals, text = change.partition("=")
     section, dot, key = place.strip().partition(".")
     if not (equals and dot and key):
         raise ValueError(
-            f"an override must be section.key=value, like training.max_steps=1000; got {override!r}"
+            f"an override must be section.key=value, like training.max_steps=1000; got {change!r}"
         )
     values = sections.setdefault(section, {})
     if not isinstance(values, dict):
-        raise ValueError(f"{section} is not a section that has keys, got {override!r}")
+        raise ValueError(f"{section} is not a section that has keys, got {change!r}")
     if text.strip() == "none":
         # TOML has no null: a setting that is left out is what its owner makes of it
         values.pop(key, None)

@@ -90,6 +90,11 @@ class TrainingSettings:
                 )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"training.betas must be in [0, 1), got {self.betas}")
+        if self.optimizer == "nag" and self.weight_decay:
+            raise ValueError(
+                "training.weight_decay must be 0 with optimizer 'nag', which has none of its own, "
+                f"got {self.weight_decay}"
+            )
         if self.schedule == "cosine" and self.warmup_steps >= self.max_steps:
             raise ValueError(
                 "training.warmup_steps must be below max_steps, since the cosine stands between "
@@ -102,9 +107,11 @@ class TrainingSettings:
             )
 
 
-# what a run may be given anew when it goes on: nothing that decides the steps already done
+# what a run may be given anew when it goes on. Accumulation is among them for the sake of another
+# number of processes
 CHANGEABLE = frozenset(
     {
+        "accumulation",
         "max_steps",
         "validate_every",
         "validate_by",
