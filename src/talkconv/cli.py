@@ -147,6 +147,79 @@ def generate(
     )
 
 
+@app.command()
+def evaluate(
+    run: Annotated[Path | None, typer.Argument(help="A run; without one, score files.")] = None,
+    split: Annotated[str, typer.Option(help="test or valid, of the run's data.")] = "test",
+    model: ModelOption = None,
+    data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="Outputs to score, a line each.")] = None,
+    references: Annotated[Path | None, typer.Option(help="What they should be.")] = None,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of files, repeatable: tokenized, tokenized-lc, compound, detok, sacrebleu, "
+            "sacrebleu-lc, sacrebleu-intl, chrf, chrf-lc, rouge, rouge-score."
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Other outputs: is the difference significant?")
+    ] = None,
+    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Perplexity of one stream, not of blocks.")
+    ] = False,
+) -> None:
+    """Score a run, or outputs in files, by every protocol that papers use."""
+    from talkconv.evaluation.evaluate import evaluate_command
+
+    evaluate_command(
+        run,
+        hypotheses=hypotheses,
+        references=references,
+        protocols=protocol,
+        split=split,
+        model=model,
+        data=data,
+        baseline=baseline,
+        changes=dict(num_beams=beams, length_penalty=length_penalty),
+        streaming=streaming,
+    )
+
+
+@app.command()
+def average(
+    run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
+    last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,
+) -> None:
+    """Average the weights of a run's last checkpoints into RUN/averaged."""
+    from talkconv.training.average import average_command
+
+    average_command(run, last)
+
+
+@app.command()
+def tune(
+    run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
+    length_penalty: Annotated[
+        list[float] | None, typer.Option(help="One to try, repeatable.")
+    ] = None,
+    checkpoints: Annotated[
+        list[int] | None, typer.Option(help="How many to average: one to try, repeatable.")
+    ] = None,
+    lines: Annotated[
+        int | None, typer.Option(help="So many of the validation set, evenly spread.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
+) -> None:
+    """Choose length penalty and averaging on the validation set; the run then uses them."""
+    from talkconv.training.tune import LENGTH_PENALTIES, tune_command
+
+    penalties = length_penalty or LENGTH_PENALTIES
+    tune_command(run, length_penalties=penalties, checkpoints=checkpoints, lines=lines, data=data)
+
+
 bench = typer.Typer(
     help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
 )

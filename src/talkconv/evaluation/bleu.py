@@ -7,8 +7,9 @@
 | compound       | the same after hyphenated compounds are split: English-German since 2017  |
 | detok          | Moses' multi-bleu-detok.perl on raw text                                  |
 | sacrebleu      | sacreBLEU's default (13a) on raw text: the number to compare across papers |
+| sacrebleu-lc   | the same lowercased, for networks that write lowercase                    |
 | sacrebleu-intl | its international tokenization                                            |
-| chrf           | chrF2 on raw text                                                         |
+| chrf, chrf-lc  | chrF2 on raw text                                                         |
 """
 
 import difflib
@@ -122,10 +123,12 @@ _METRICS = {
         "BLEU, raw text (Moses)", _multi_bleu(tokenize="13a"), moses="multi-bleu-detok.perl"
     ),
     "sacrebleu": lambda: SacreMetric("sacreBLEU", BLEU(force=True)),
+    "sacrebleu-lc": lambda: SacreMetric("sacreBLEU, lowercased", BLEU(force=True, lowercase=True)),
     "sacrebleu-intl": lambda: SacreMetric(
         "sacreBLEU, international", BLEU(force=True, tokenize="intl")
     ),
     "chrf": lambda: SacreMetric("chrF2", CHRF()),
+    "chrf-lc": lambda: SacreMetric("chrF2, lowercased", CHRF(lowercase=True)),
 }
 BLEU_PROTOCOLS = tuple(_METRICS)
 # those whose text must be tokenized before
