@@ -3,11 +3,13 @@
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from talkconv.evaluation.run import RunCard
 from talkconv.training.record import read_log
 from talkconv.training.train import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
@@ -62,3 +64,37 @@ def test_a_checkpoint_that_somebody_emptied_is_refused(request_for, name):
     again = go_on(request)
     with pytest.raises(ValueError, match=f"checkpoint-2 has no {name}: remove the folder"):
         run(again)
+
+
+def test_what_was_tuned_stays(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    card = RunCard.read(request.out)
+    tuned = replace(card, model="last", generation=replace(card.generation, length_penalty=0.3))
+    tuned.write(request.out)
+    run(go_on(request))
+    assert RunCard.read(request.out) == tuned
+    # more steps make another network, but it still writes best with that penalty
+    run(go_on(request, "training.max_steps=3"))
+    assert RunCard.read(request.out) == replace(tuned, model="best")
+    run(go_on(request, "training.max_steps=4", "generation.length_penalty=2"))
+    assert RunCard.read(request.out).generation.length_penalty == 2
+
+
+def test_a_kill_before_the_last_network_had_its_name_is_made_good(request_for):
+    request = request_for(training=dict(max_steps=3))
+    run(request)
+    shutil.rmtree(request.out / "last")
+    run(go_on(request))
+    assert same(weights(request.out / "last"), weights(request.out / "checkpoints/checkpoint-3"))
+
+
+def test_a_kill_before_the_card_was_written_is_a_new_beginning(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    card, recipe = request.out / "run.json", (request.out / "recipe.toml").read_text()
+    shutil.rmtree(request.out)
+    request.out.mkdir()
+    (request.out / "recipe.toml").write_text(recipe)
+    run(request)
+    assert card.exists()

@@ -1,11 +1,14 @@
 """The command: what it says, and what it answers to mistakes."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from tests.training.cases import cli, run, stop_at
+from tests.training.cases import cli, losses, run, stop_at
 
 
 def test_the_command_trains_and_says_what_is_next(request_for):
@@ -78,3 +81,23 @@ def test_fp16_needs_a_gpu(request_for):
 def test_fsdp_needs_torchrun(request_for):
     with pytest.raises(ValueError, match="start them with torchrun"):
         run(request_for(training=dict(fsdp=True)))
+
+
+def test_bf16_trains_like_fp32(request_for, tmp_path):
+    request = request_for(model=dict(dropout=0.0))
+    run(request)
+    words = ["train", request.recipe, "training.precision=bf16", "--data", request.data]
+    done = subprocess.run(
+        [sys.executable, "-m", "talkconv", *words, "--out", tmp_path / "bf16"],
+        # some virtual machines promise instructions that they do not have
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for (step, whole), (_, half) in zip(
+        losses(request.out), losses(tmp_path / "bf16"), strict=True
+    ):
+        assert half == pytest.approx(whole, rel=0.01), step
+        assert half != whole

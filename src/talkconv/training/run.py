@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,15 @@ def write_run(out: Path, beginning: Beginning, prepared: Prepared) -> None:
     recipe = beginning.recipe
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover(out)
+    card = card_of(recipe, prepared)
+    sections = recipe.sections()
+    if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
+        # `talkconv tune` may have found better ones than the recipe's
+        card = replace(card, generation=RunCard.read(out).generation)
     with whole_file(out / RECIPE) as path:
-        path.write_text(tomli_w.dumps(recipe.sections()), encoding="utf-8")
+        path.write_text(tomli_w.dumps(sections), encoding="utf-8")
     # the card comes last: a folder without it is no run yet
-    card_of(recipe, prepared).write(out)
+    card.write(out)
 
 
 def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:
