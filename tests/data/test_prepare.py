@@ -100,6 +100,15 @@ def test_running_text_is_cut_into_blocks(tmp_path, small_chunks):
     assert prepared.card["splits"]["train"] == dict(tokens=14, unknown=1, rows=2)
 
 
+def test_special_names_in_running_text_are_text(tmp_path):
+    for split in ("train", "valid"):
+        write(tmp_path / "raw" / f"{split}.txt", ["a </s> <s> x<pad>y <unk>"])
+    prepared = prepare("language_modelling", WORDS, tmp_path / "raw", tmp_path / "out")
+    tokens = prepared.split("train")[0]["tokens"]
+    assert tokens == [4, 3, 3, 5, 3, 2]
+    assert tokens == prepared.tokenizer()(prepared.lines("valid")[0])["input_ids"]
+
+
 def test_subwords_for_running_text(tmp_path):
     settings = dataclasses.replace(WORDS, vocabulary=40)
     prepared = prepare(

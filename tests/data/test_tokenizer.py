@@ -93,6 +93,13 @@ def test_word_level():
     assert tokenizer.decode([5, 4, 6, 2], skip_special_tokens=True) == "b a @-@"
 
 
+def test_special_names_in_words(tmp_path):
+    settings = DataSettings(corpus="text")
+    make_tokenizer(word_backend({"a": 3, "a<s>b": 2}), settings).save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer("a <s> </s> <pad> <unk> a<s>b x</s>")["input_ids"] == [4, 3, 3, 3, 3, 5, 3, 2]
+
+
 def test_pairs_and_words_are_refused():
     with pytest.raises(ValueError, match="one raw text or a list of them"):
         made()(["Ein", "Mann"], is_split_into_words=True)

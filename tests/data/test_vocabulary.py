@@ -19,8 +19,7 @@ def test_a_bpe_vocabulary_has_the_size_asked_for():
         bpe_backend(WORDS, smallest - 1)
 
 
-def test_a_string_that_two_merges_give_counts_once():
-    # "abc" comes from a + bc and from ab + c
+def test_every_size_up_to_the_last_merge():
     words = {"abcx": 9, "bcy": 20, "abz": 12, "abcabc": 2}
     full = bpe_backend(words, 1_000).get_vocab_size()
     for size in range(4 + 7, full + 1):

@@ -47,5 +47,5 @@ def findings():
         pairs=40_000,
         seconds=123.4,
         machine=describe_machine(),
-        commands=[("Why & how", "talkconv doctor > a.txt")],
+        commands=[("Why & how", "talkconv doctor > a.txt"), ("A long one", "talkconv train " * 9)],
     )

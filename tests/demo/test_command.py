@@ -57,7 +57,7 @@ def test_the_commands_it_names_exist(demo):
     _, output = demo
     lines = [line.strip() for line in output.split("What to type next")[1].splitlines()]
     commands = re.findall(r"talkconv ([a-z]+)", "\n".join(lines))
-    assert {"generate", "train", "prepare"} <= set(commands)
+    assert {"generate", "evaluate", "train", "prepare"} <= set(commands)
     for name in commands:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0, name
 

@@ -113,4 +113,7 @@ def _cut(ids: list[int], limit: int | None) -> list[int]:
 
 @lru_cache(maxsize=1)
 def _backend(path: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(path))
+    backend = Tokenizer.from_file(str(path))
+    # a name of a special word within a text is text; the file cannot say so
+    backend.encode_special_tokens = True
+    return backend

@@ -3,9 +3,27 @@
 Where sacremoses answers otherwise than the Perl scripts, it is set right here.
 """
 
+import re
 import unicodedata
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+
+class _Normalizer:
+    """sacremoses' rules, looked up once and not for every sentence."""
+
+    def __init__(self, lang: str) -> None:
+        rules = MosesPunctNormalizer(lang, perl_parity=True).substitutions
+        self._rules = [
+            (None if re.escape(old) == old else re.compile(old), old, new) for old, new in rules
+        ]
+
+    def normalize(self, text: str) -> str:
+        # Perl sees the end of the line, and some of its rules take it for a character
+        text += "\n"
+        for pattern, old, new in self._rules:
+            text = pattern.sub(new, text) if pattern else text.replace(old, new)
+        return text.strip()
 
 
 class _Tokenizer(MosesTokenizer):  # type: ignore[misc]
@@ -43,7 +61,7 @@ class Moses:
     ) -> None:
         self.lowercase = lowercase
         self.split_hyphens = split_hyphens
-        self._normalizer = MosesPunctNormalizer(lang, perl_parity=True) if normalize else None
+        self._normalizer = _Normalizer(lang) if normalize else None
         self._tokenizer = _Tokenizer(lang)
         self._detokenizer = MosesDetokenizer(lang)
 
@@ -53,9 +71,7 @@ class Moses:
             # Perl knows one small sigma, Python another one for the end of a word
             text = text.replace("Σ", "σ").lower()
         if self._normalizer is not None:
-            # Perl sees the end of the line, and some of its rules take it for a character
-            text = self._normalizer.normalize(text + "\n")
-            text = _printing(text)
+            text = _printing(self._normalizer.normalize(text))
         words = self._tokenizer.tokenize(
             text, aggressive_dash_splits=self.split_hyphens, return_str=True
         )

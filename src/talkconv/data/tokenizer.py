@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, BatchEncoding, PreTrainedConfig, PreTrai
 
 from talkconv.data.moses import Moses
 from talkconv.data.settings import DataSettings
-from talkconv.data.vocabulary import BOS, EOS, PAD, UNK
+from talkconv.data.vocabulary import BOS, EOS, PAD, UNK, split_at_spaces
 
 Ids = Sequence[int]
 MOSES_RULES = ("lowercase", "normalize", "split_hyphens")
@@ -47,7 +47,7 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
         """The words of a text, as Moses splits and escapes them, in the target's language unless
         `lang` names another: what tokenized BLEU is computed on."""
         if not self.moses:
-            return " ".join(text.split())
+            return split_at_spaces(text)
         return self._moses[lang or self.target_lang].tokenize(text)
 
     def detokenized_text(self, words: str, lang: str | None = None) -> str:
@@ -120,6 +120,8 @@ def make_tokenizer(backend: Tokenizer, settings: DataSettings) -> TaLKConvTokeni
         pad_token=PAD,
         eos_token=EOS,
         unk_token=UNK,
+        # a name of a special word within a text is text
+        split_special_tokens=True,
         # made for English word pieces: here Moses undoes what Moses did
         clean_up_tokenization_spaces=False,
     )

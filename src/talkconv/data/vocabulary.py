@@ -8,6 +8,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from talkconv.data.bpe import END, learn_merges, symbols_of
 
 BOS, PAD, EOS, UNK = SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+_NO_WORDS = {BOS, PAD, EOS}
 
 
 def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> Tokenizer:
@@ -31,7 +32,6 @@ def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> 
         if len(entries) == size:
             break
         merges.append(pair)
-        # two merges may give the same string
         entries["".join(pair)] = None
     return bpe_of_merges(characters, merges)
 
@@ -51,6 +51,12 @@ def word_backend(words: Mapping[str, int], min_frequency: int = 1) -> Tokenizer:
     entries = [*SPECIALS, *sorted(kept, key=lambda word: (-words[word], word))]
     model = models.WordLevel({entry: id for id, entry in enumerate(entries)}, unk_token=UNK)
     return _finish(Tokenizer(model))
+
+
+def split_at_spaces(text: str) -> str:
+    """Words between single spaces. <s> in somebody's text is a word that nobody knows, not the
+    beginning of a sentence."""
+    return " ".join(UNK if word in _NO_WORDS else word for word in text.split())
 
 
 def _finish(backend: Tokenizer) -> Tokenizer:

@@ -14,6 +14,7 @@ from talkconv.data.cleaning import why_dropped, why_dropped_raw
 from talkconv.data.corpus import Row
 from talkconv.data.moses import Moses
 from talkconv.data.settings import DataSettings
+from talkconv.data.vocabulary import split_at_spaces
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def tokenize_chunk(chunk: RawChunk) -> None:
 
 def _words(row: Row, settings: DataSettings) -> list[str]:
     if settings.vocabulary is None:
-        return [" ".join(side.split()) for side in row]
+        return [split_at_spaces(side) for side in row]
     # running text is a source without a target
     langs = (settings.source_lang, settings.target_lang)
     return [_rules(settings, lang).tokenize(side) for lang, side in zip(langs, row, strict=False)]

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from transformers.utils.logging import disable_progress_bar
 
 from talkconv.bench.machine import describe_machine
 from talkconv.data.prepare import prepare
@@ -33,6 +34,10 @@ COMMANDS = (
         "echo 'Der Hund, den ich sehe, schläft.' | talkconv generate {run}",
     ),
     (
+        "Score it on all test sentences, in every way BLEU is computed",
+        "talkconv evaluate {run} --split test",
+    ),
+    (
         "Train the same network with attention in the place of windows",
         "talkconv train toy --data {data} --out runs/attention model.mixer=attention",
     ),
@@ -46,6 +51,8 @@ COMMANDS = (
 def demo_command(out: Path, overrides: Sequence[str]) -> None:
     """run_demo() for the command line: what went wrong is one message, without a traceback."""
     console = Console()
+    # of files of a few megabytes, between the lines of our own
+    disable_progress_bar()
     try:
         run_demo(out, overrides, console)
     except (ValueError, OSError) as error:
