@@ -8,7 +8,7 @@ from talkconv.data.settings import DataSettings
 from talkconv.data.toy import generate
 
 # for valid and test each, at least and as a part of the training pairs
-_FEWEST, _PART = 100, 20
+_FEWEST, _PART = 100, 80
 
 
 def toy(settings: DataSettings) -> Corpus:

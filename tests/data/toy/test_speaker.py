@@ -4,7 +4,7 @@ import pytest
 
 from talkconv.data.toy import english, german
 from talkconv.data.toy.clauses import shows_object, shows_subject
-from talkconv.data.toy.lexicon import HE, SHE, THE, THEY, WE, I, noun
+from talkconv.data.toy.lexicon import HE, SHE, THE, THEY, WE, WHO, I, noun
 from talkconv.data.toy.meaning import Phrase
 from talkconv.data.toy.speaker import Speaker
 
@@ -43,6 +43,22 @@ def test_everything_the_grammar_has_is_said(said, pairs):
     sources = " ".join(source for source, _ in pairs)
     for word in ("weil", "dass", "denen", "keinen", "nicht", "zum", "ins", "anruft"):
         assert f" {word} " in sources or f" {word}," in sources or f" {word}." in sources, word
+
+
+def test_objects_come_first_only_where_a_case_tells(said):
+    """den Hund sieht die Frau; die Frau, die der Hund sieht; but not: die Katze sieht die Frau."""
+    relatives, fronted = 0, 0
+    for meaning in said:
+        main = meaning.main
+        if meaning.first == "accusative" and main.accusative is not WHO:
+            fronted += 1
+            assert shows_object(main.accusative)
+        for part in (main.subject, main.accusative):
+            relative = part.relative if isinstance(part, Phrase) else None
+            if relative is not None and relative.role == "accusative" and not relative.preposition:
+                relatives += 1
+                assert part.gender == "m" or shows_subject(relative.clause.subject)
+    assert min(relatives, fronted) > 50
 
 
 def test_what_shows_its_case():
