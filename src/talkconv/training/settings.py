@@ -114,8 +114,6 @@ CHANGEABLE = frozenset(
         "accumulation",
         "max_steps",
         "validate_every",
-        "validate_by",
-        "validate_limit",
         "patience",
         "save_every",
         "keep",

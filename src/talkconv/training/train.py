@@ -20,6 +20,7 @@ from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.training import checkpoint as checkpoints
+from talkconv.training.arguments import arguments
 from talkconv.training.interrupt import Interrupt
 from talkconv.training.recipe import Recipe, read_recipe
 from talkconv.training.record import Record
@@ -29,7 +30,6 @@ from talkconv.training.trainer import (
     LAST,
     Diverged,
     RunTrainer,
-    arguments,
     out_of_patience,
 )
 from talkconv.training.validate import Validation
@@ -108,7 +108,7 @@ def train(request: Request, console: Console) -> Outcome:
     beginning = plan_run(out, recipe, request.overrides, prepared, resume=request.resume)
     recipe = beginning.recipe
     _check_machine(recipe)
-    # this lets the processes of a run know each other: from here on they can wait
+    # it lets the processes of a run know each other: from here on they can wait
     told = arguments(recipe.training, out)
     writes = told.process_index == 0
     done = beginning.state is not None and finished(beginning.state, recipe)

@@ -6,19 +6,17 @@ stopped, to the bit on a CPU, and N processes do what one does with N times the 
 """
 
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from accelerate.utils import gather_object
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
-from transformers.trainer_callback import TrainerControl, TrainerState
+from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers.trainer_callback import TrainerState
 
 from talkconv.data.batching import START, Batches, Position, Stream
 from talkconv.models.base import TaLKConvPreTrainedModel
@@ -27,6 +25,7 @@ from talkconv.training.interrupt import Interrupt
 from talkconv.training.record import Record
 from talkconv.training.schedule import make_optimizer, make_schedule
 from talkconv.training.settings import TrainingSettings
+from talkconv.training.steps import Steps
 from talkconv.training.validate import Validation
 
 BEST, LAST = "best", "last"
@@ -34,43 +33,6 @@ BEST, LAST = "best", "last"
 
 class Diverged(ArithmeticError):
     """The loss is no number any more."""
-
-
-def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:
-    """What transformers' Trainer is told; the rest it gets from the overrides below."""
-    gpu = torch.cuda.is_available()
-    made = TrainingArguments(
-        output_dir=str(run / checkpoints.CHECKPOINTS),
-        seed=settings.seed,
-        max_steps=settings.max_steps,
-        gradient_accumulation_steps=settings.accumulation,
-        max_grad_norm=settings.clip,
-        bf16=settings.precision == "bf16",
-        fp16=settings.precision == "fp16",
-        fsdp=settings.fsdp or None,  # type: ignore[arg-type]
-        use_cpu=not gpu,
-        ddp_backend=None if gpu or "WORLD_SIZE" not in os.environ else "gloo",
-        ddp_find_unused_parameters=False,
-        logging_steps=settings.log_every,
-        # a loss that is no number must be seen
-        logging_nan_inf_filter=False,
-        eval_strategy="steps",
-        eval_steps=settings.validate_every,
-        metric_for_best_model=settings.validate_by,
-        greater_is_better=settings.validate_by != "loss",
-        save_steps=settings.save_every,
-        # the stream knows its place
-        ignore_data_skip=True,
-        remove_unused_columns=False,
-        # what the saved network does when it generates
-        use_cache=True,
-        disable_tqdm=True,
-        report_to="none",
-    )
-    # several GPUs are for torchrun: one process that drives them all would be slower than one GPU
-    if made.n_gpu > 1:
-        made._n_gpu = 1
-    return made
 
 
 def out_of_patience(state: TrainerState, settings: TrainingSettings) -> bool:
@@ -106,14 +68,14 @@ class RunTrainer(Trainer):
         self._validation = validation
         self._stream: Stream
         self._tokens: list[Tensor | int] = []
-        self._since = time.monotonic()
+        self._since = 0.0
         super().__init__(
             model=model,
             args=arguments,
             # the Trainer asks whether there are any; both come from the overrides below
             train_dataset=batches,
             eval_dataset=validation.batches,
-            callbacks=[_Steps(self, interrupt)],
+            callbacks=[Steps(self, interrupt)],
         )
         self.remove_callback(PrinterCallback)
 
@@ -124,6 +86,7 @@ class RunTrainer(Trainer):
             position, process=self.args.process_index, processes=self.args.world_size
         )
         self.record.open(0 if checkpoint is None else checkpoints.step_of(checkpoint))
+        self._since = time.monotonic()
         self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         return self.state
 
@@ -286,37 +249,3 @@ class RunTrainer(Trainer):
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         """Chance is seeded anew with each batch."""
-
-
-class _Steps(TrainerCallback):
-    """What happens after each step: the bar moves on, and training may end before its time."""
-
-    def __init__(self, trainer: RunTrainer, interrupt: Interrupt) -> None:
-        self._trainer = trainer
-        self._interrupt = interrupt
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        state.epoch = self._trainer.epoch
-        self._trainer.record.step(state.global_step)
-        if self._agreed():
-            control.should_save = control.should_training_stop = True
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._trainer.record.step(state.global_step)
-
-    def on_evaluate(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._trainer.record.step(state.global_step)
-
-    def _agreed(self) -> bool:
-        """Whether any process was asked to stop: all must leave at the same step."""
-        if not dist.is_initialized():
-            return self._interrupt.requested
-        asked = torch.tensor(float(self._interrupt.requested), device=self._trainer.args.device)
-        dist.all_reduce(asked, dist.ReduceOp.MAX)
-        return bool(asked)
