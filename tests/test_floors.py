@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "training": {"ops", "layers", "models", "data", "evaluation"},
     "evaluation": {"ops", "layers", "models", "data"},
     "bench": {"ops", "layers", "models", "data", "training", "evaluation"},
+    "demo": {"ops", "layers", "models", "data", "training", "evaluation", "bench"},
 }
 TORCH_ALONE = {"ops", "layers"}
 STANDARD_OR_TORCH = {"torch", "triton", "talkconv"}

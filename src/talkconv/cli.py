@@ -10,7 +10,6 @@ from talkconv.bench.generate import bench_generate
 from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
-from talkconv.demo import demo
 from talkconv.doctor import doctor
 
 app = typer.Typer(
@@ -21,7 +20,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(doctor)
-app.command()(demo)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the page, the data and the run.")] = Path(
+        "demo"
+    ),
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to its recipe."),
+    ] = None,
+) -> None:
+    """Train a network on the built-in corpus, here and now, and write a page about it."""
+    from talkconv.demo.command import demo_command
+
+    demo_command(out, overrides or [])
 
 
 @app.command()
@@ -37,6 +51,173 @@ def convert(
     from talkconv.models.convert import convert_command
 
     convert_command(checkpoint, dictionaries, out)
+
+
+@app.command()
+def prepare(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or its TOML file.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to it.")
+    ] = None,
+    raw: Annotated[Path | None, typer.Option(help="The folder of the raw text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; data/RECIPE unless given.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
+) -> None:
+    """Turn raw text into token ids and a tokenizer, as a recipe says."""
+    from talkconv.data.prepare import prepare_command
+    from talkconv.training.recipe import read_recipe
+
+    prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name, or the path of your own .toml.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[section.key=value]...", help="Changes to the recipe."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="What `prepare` wrote.", show_default="data/RECIPE")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The run to write.", show_default="runs/RECIPE")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(help="Train so many seeds, and choose the best by validation.")
+    ] = None,
+) -> None:
+    """Train a recipe's network. Ctrl-C saves; --resume goes on exactly there."""
+    from talkconv.training.train import Request, train_command
+
+    train_command(Request(recipe, overrides or [], data, out, resume, seeds))
+
+
+RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]
+ModelOption = Annotated[
+    str | None, typer.Option(help="best, last or averaged; else the one that the run's card names.")
+]
+
+
+@app.command()
+def generate(
+    run: RunArgument,
+    file: Annotated[str, typer.Argument(help="Text, one input a line; -: standard input.")] = "-",
+    model: ModelOption = None,
+    n_best: Annotated[int, typer.Option(help="Outputs a line, the best first.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Print scores first.")] = False,
+    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
+    stepwise_length_penalty: Annotated[
+        float | None, typer.Option(help="What each token costs; below 0: a reward.")
+    ] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="3: no trigram twice.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Least tokens of an output.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Most tokens of an output.")] = None,
+    max_source_tokens: Annotated[int | None, typer.Option(help="Longer lines are cut.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sample, for language models; 0: beams.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from this probability.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample from so many tokens.")] = None,
+    seed: Annotated[int, typer.Option(help="Of samples.")] = 0,
+    batch_tokens: Annotated[int | None, typer.Option(help="Tokens read at once.")] = None,
+) -> None:
+    """Translate, summarize or continue text, line by line."""
+    from talkconv.evaluation.generate import generate_command
+
+    changes = dict(
+        num_beams=beams,
+        length_penalty=length_penalty,
+        stepwise_length_penalty=stepwise_length_penalty,
+        no_repeat_ngram=no_repeat_ngram,
+        min_length=min_length,
+        max_length=max_length,
+        max_source_tokens=max_source_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        batch_tokens=batch_tokens,
+    )
+    generate_command(
+        run, file, model=model, n_best=n_best, scores=scores, seed=seed, changes=changes
+    )
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path | None, typer.Argument(help="A run; without one, score files.")] = None,
+    split: Annotated[str, typer.Option(help="test or valid, of the run's data.")] = "test",
+    model: ModelOption = None,
+    data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="Outputs to score, a line each.")] = None,
+    references: Annotated[Path | None, typer.Option(help="What they should be.")] = None,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of files, repeatable: tokenized, tokenized-lc, compound, detok, sacrebleu, "
+            "sacrebleu-lc, sacrebleu-intl, chrf, chrf-lc, rouge, rouge-score."
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Other outputs: is the difference significant?")
+    ] = None,
+    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Perplexity of one stream, not of blocks.")
+    ] = False,
+) -> None:
+    """Score a run, or outputs in files, by every protocol that papers use."""
+    from talkconv.evaluation.evaluate import evaluate_command
+
+    evaluate_command(
+        run,
+        hypotheses=hypotheses,
+        references=references,
+        protocols=protocol,
+        split=split,
+        model=model,
+        data=data,
+        baseline=baseline,
+        changes=dict(num_beams=beams, length_penalty=length_penalty),
+        streaming=streaming,
+    )
+
+
+@app.command()
+def average(
+    run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
+    last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,
+) -> None:
+    """Average the weights of a run's last checkpoints into RUN/averaged."""
+    from talkconv.training.average import average_command
+
+    average_command(run, last)
+
+
+@app.command()
+def tune(
+    run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
+    length_penalty: Annotated[
+        list[float] | None, typer.Option(help="One to try, repeatable.")
+    ] = None,
+    checkpoints: Annotated[
+        list[int] | None, typer.Option(help="How many to average: one to try, repeatable.")
+    ] = None,
+    lines: Annotated[
+        int | None, typer.Option(help="So many of the validation set, evenly spread.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
+) -> None:
+    """Choose length penalty and averaging on the validation set; the run then uses them."""
+    from talkconv.training.tune import LENGTH_PENALTIES, tune_command
+
+    penalties = length_penalty or LENGTH_PENALTIES
+    tune_command(run, length_penalties=penalties, checkpoints=checkpoints, lines=lines, data=data)
 
 
 bench = typer.Typer(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import GenerationMixin
 
-from talkconv.models.beam_search import top_of_rows
+from talkconv.models.beam_search import BeamSettings, beam_search, top_of_rows
 from tests.models.cases import language_model, seq2seq, tokens
 
 
@@ -38,6 +38,175 @@ def test_finds_what_transformers_finds(early_stopping, length_penalty, returned,
         assert ours.tolist() == theirs.tolist()
         lengths.add(ours.shape[1])
     assert len(lengths) > 2
+
+
+def lively(seed):
+    """A network that ends early and repeats itself."""
+    torch.manual_seed(seed)
+    model = seq2seq()
+    model.lm_head.weight.data[2] += 0.3 * torch.randn(16)
+    return model
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        dict(no_repeat_ngram_size=1),
+        dict(no_repeat_ngram_size=2),
+        dict(no_repeat_ngram_size=3),
+        dict(min_length=6),
+        dict(min_new_tokens=4),
+        dict(min_length=3, min_new_tokens=5, no_repeat_ngram_size=2),
+    ],
+    ids=str,
+)
+def test_rules_forbid_what_transformers_forbids(rules, monkeypatch):
+    changed = 0
+    for seed in range(4):
+        model, source = lively(seed), tokens(5, 7, seed=seed)
+        settings = dict(num_beams=3, max_new_tokens=12, num_return_sequences=3)
+        ours, theirs = both(model, source, monkeypatch=monkeypatch, **settings, **rules)
+        assert ours.tolist() == theirs.tolist()
+        changed += ours.tolist() != model.generate(source, **settings).tolist()
+    assert changed
+
+
+def test_rules_count_the_prompt_of_a_language_model(monkeypatch):
+    words = tokens(3, 6, vocab_size=7)
+    words[1, :3] = 1
+    settings = dict(num_beams=3, max_new_tokens=9, attention_mask=(words != 1).long())
+    for rules in (dict(no_repeat_ngram_size=2), dict(min_length=9), dict(min_new_tokens=5)):
+        ours, theirs = both(language_model(), words, monkeypatch=monkeypatch, **settings, **rules)
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_rules_stay_on_the_fast_road(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("the loop of transformers ran")
+
+    monkeypatch.setattr(GenerationMixin, "_beam_search", refuse)
+    rules = dict(no_repeat_ngram_size=3, min_new_tokens=2, num_beams=3, max_new_tokens=5)
+    seq2seq().generate(tokens(2, 5), **rules)
+    with pytest.raises(AssertionError, match="loop of transformers"):
+        seq2seq().generate(tokens(2, 5), repetition_penalty=1.5, **rules)
+
+
+def settings_of(**changes):
+    plain = dict(num_beams=3, max_length=9, eos=torch.tensor([2]), pad=1, length_penalty=1.0)
+    return BeamSettings(**{**plain, **changes})
+
+
+def test_beam_search_finds_what_generate_finds():
+    model, source = lively(0), tokens(4, 7)
+    source[2, 4:] = 1
+    mask = (source != 1).long()
+    found = model.beam_search(source, settings_of(), mask).best(2)
+    theirs = model.generate(
+        source,
+        attention_mask=mask,
+        num_beams=3,
+        max_length=9,
+        num_return_sequences=2,
+        length_penalty=1.0,
+    )
+    assert found.tokens.flatten(0, 1)[:, : theirs.shape[1]].tolist() == theirs.tolist()
+
+
+def log_prob(model, source, output):
+    """Of a whole output, its first token aside: (T,) -> the sum"""
+    logits = model(source[None], decoder_input_ids=output[None, :-1]).logits[0]
+    return logits.log_softmax(dim=-1).gather(1, output[1:, None]).sum()
+
+
+@pytest.mark.parametrize(("length_penalty", "step_penalty"), [(0.0, 0.0), (1.0, 0.0), (0.7, 0.4)])
+def test_scores_are_what_the_formula_says(length_penalty, step_penalty):
+    model, source = lively(1), tokens(3, 6)
+    settings = settings_of(length_penalty=length_penalty, step_penalty=step_penalty)
+    found = model.beam_search(source, settings)
+    for row, n in itertools.product(range(3), range(3)):
+        written = int(found.lengths[row, n]) - 1
+        output = found.tokens[row, n, : written + 1]
+        expected = log_prob(model, source[row], output) - step_penalty * written
+        assert found.scores[row, n].item() == pytest.approx(
+            expected.item() / written**length_penalty, abs=1e-4
+        )
+
+
+def outputs(model, source, **changes):
+    return model.beam_search(source, settings_of(**changes)).best(1)
+
+
+def test_the_less_a_step_costs_the_longer_the_outputs():
+    model, source = lively(5), tokens(6, 6)
+    lengths = [
+        outputs(model, source, length_penalty=0.0, step_penalty=penalty).lengths.sum().item()
+        for penalty in (0.0, -0.5, -2.0)
+    ]
+    assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_a_step_penalty_leaves_means_in_their_order():
+    model, source = lively(5), tokens(6, 6)
+    plain, shifted = (outputs(model, source, step_penalty=penalty) for penalty in (0.0, 0.5))
+    assert plain.tokens.tolist() == shifted.tokens.tolist()
+    assert torch.allclose(plain.scores - 0.5, shifted.scores, atol=1e-4)
+
+
+def test_each_sentence_has_its_own_limit():
+    model, source = lively(2), tokens(4, 6)
+    limits = torch.tensor([2, 4, 7, 9])
+    together = model.beam_search(source, settings_of(limits=limits)).best(1)
+    assert (together.lengths[:, 0] <= limits).all()
+    for row, limit in enumerate(limits.tolist()):
+        alone = model.beam_search(source[row : row + 1], settings_of(max_length=limit)).best(1)
+        assert together.tokens[row, 0, :limit].tolist() == alone.tokens[0, 0].tolist()
+        assert together.scores[row].item() == pytest.approx(alone.scores[0].item(), abs=1e-5)
+
+
+def test_rewards_take_a_sentence_to_its_limit_and_not_past_it():
+    model, source = lively(2), tokens(3, 6)
+    limits = torch.tensor([3, 5, 9])
+    greedy = settings_of(limits=limits, length_penalty=0.0, step_penalty=-9.0)
+    assert model.beam_search(source, greedy).lengths.tolist() == [[3] * 3, [5] * 3, [9] * 3]
+
+
+def test_more_beams_than_words_is_said():
+    with pytest.raises(ValueError, match="num_beams must be at most 14 with 29 words, got 15"):
+        seq2seq().beam_search(tokens(1, 3), settings_of(num_beams=15))
+
+
+@pytest.mark.parametrize("step_penalty", [0.1, 0.0, -0.4, -1.5, -4.0])
+def test_wide_beams_find_the_best_of_all(step_penalty):
+    """Three words and an end, four steps: every sequence can be scored."""
+    table = torch.tensor([[0.1, 0.5, 1.2, 0.3], [0.9, 0.2, 0.1, 0.7], [0.4, 1.1, 0.2, 0.6]])
+
+    def step(words, parents):
+        # fewer words than candidates: the rest can never be chosen
+        return torch.nn.functional.pad(table[words[:, -1].clamp(max=2)], (0, 80), value=-torch.inf)
+
+    end = 3
+    settings = settings_of(
+        num_beams=27,
+        max_length=5,
+        eos=torch.tensor([end]),
+        length_penalty=0.5,
+        step_penalty=step_penalty,
+    )
+    scored = {}
+    for length in range(1, 5):
+        for words in itertools.product(range(3), repeat=length - 1):
+            for last in range(4) if length == 4 else (end,):
+                output = (0, *words, last)
+                total = sum(
+                    table[a].log_softmax(0)[b].item() - step_penalty
+                    for a, b in itertools.pairwise(output)
+                )
+                scored[output] = total / length**0.5
+    best = max(scored, key=scored.get)
+    found = beam_search(step, torch.tensor([[0]]), settings).best(1)
+    length = int(found.lengths[0, 0])
+    assert tuple(found.tokens[0, 0, :length].tolist()) == best
+    assert found.scores.item() == pytest.approx(scored[best], abs=1e-5)
 
 
 def test_several_tokens_may_end_a_sentence(monkeypatch):

@@ -9,6 +9,9 @@ from transformers import (
     GenerationMixin,
     LogitsProcessorList,
     MaxLengthCriteria,
+    MinLengthLogitsProcessor,
+    MinNewTokensLengthLogitsProcessor,
+    NoRepeatNGramLogitsProcessor,
     PreTrainedModel,
     StoppingCriteriaList,
 )
@@ -16,7 +19,7 @@ from transformers import initialization as init
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
-from talkconv.models.beam_search import BeamSettings, Step, beam_search
+from talkconv.models.beam_search import BeamSettings, Hypotheses, Step, beam_search
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.stack import Decoder
@@ -114,8 +117,9 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         **model_kwargs: Any,
     ) -> Any:
         """`generate` asks for beams: our search where it gives the same, else transformers'."""
+        rules = _beam_rules(logits_processor)
         plain = (
-            not logits_processor
+            rules is not None
             and all(
                 type(rule) in (MaxLengthCriteria, EosTokenCriteria) for rule in stopping_criteria
             )
@@ -125,7 +129,7 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
             and generation_config.prefill_chunk_size is None
             and self._is_fresh(model_kwargs)
         )
-        settings = _beam_settings(generation_config)
+        settings = _beam_settings(generation_config, rules or {})
         if not plain or self.config.vocab_size < settings.kept:
             search: Any = super()._beam_search  # type: ignore[misc]
             return search(
@@ -143,6 +147,27 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
             generation_config.num_return_sequences
         )
         return found.tokens.flatten(0, 1)[:, : int(found.lengths.max())]
+
+    def beam_search(
+        self, input_ids: Tensor, settings: BeamSettings, attention_mask: Tensor | None = None
+    ) -> Hypotheses:
+        """What `generate` finds with beams, with scores, and with limits of each sentence's own.
+
+        input_ids (B, S) are sources, or for a language model prompts, padded on the left.
+        """
+        if self.config.vocab_size < settings.kept:
+            raise ValueError(
+                f"num_beams must be at most {self.config.vocab_size // settings.kept_per_beam} "
+                f"with {self.config.vocab_size} words, got {settings.num_beams}"
+            )
+        prompt, inputs = self._beam_inputs(input_ids, attention_mask)
+        return beam_search(self._beam_step(len(prompt), slice(None), inputs), prompt, settings)
+
+    def _beam_inputs(
+        self, input_ids: Tensor, attention_mask: Tensor | None
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """What generation starts with, and what the decoder needs at each step."""
+        return input_ids, dict(attention_mask=attention_mask)
 
     def _is_fresh(self, model_kwargs: dict[str, Any]) -> bool:
         """Whether generation starts at the first token, with a cache that is nobody else's."""
@@ -189,7 +214,23 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         return cache
 
 
-def _beam_settings(generation_config: GenerationConfig) -> BeamSettings:
+def _beam_rules(processors: LogitsProcessorList) -> dict[str, Any] | None:
+    """What these processors forbid, in words of BeamSettings; None if it is more than ours can."""
+    rules = dict(min_length=0, no_repeat_ngram=0)
+    for each in processors:
+        if type(each) is NoRepeatNGramLogitsProcessor:
+            rules["no_repeat_ngram"] = each.ngram_size
+        elif type(each) is MinLengthLogitsProcessor:
+            rules["min_length"] = max(rules["min_length"], each.min_length)
+        elif type(each) is MinNewTokensLengthLogitsProcessor:
+            least = each.prompt_length_to_skip + each.min_new_tokens
+            rules["min_length"] = max(rules["min_length"], least)
+        else:
+            return None
+    return rules
+
+
+def _beam_settings(generation_config: GenerationConfig, rules: dict[str, Any]) -> BeamSettings:
     eos, pad = generation_config._eos_token_tensor, generation_config._pad_token_tensor
     filler = pad if pad is not None else eos[0] if eos is not None else 0
     return BeamSettings(
@@ -199,6 +240,7 @@ def _beam_settings(generation_config: GenerationConfig) -> BeamSettings:
         pad=int(filler),
         length_penalty=generation_config.length_penalty,
         early_stopping=generation_config.early_stopping,
+        **rules,
     )
 
 

@@ -2,8 +2,8 @@
 
 transformers' own loop sorts all words of all beams and reads the prompt once per beam. This one
 looks for the best words beam by beam and reads the prompt once per sentence; what it finds is the
-same. `generate` uses it for plain beam search and keeps to transformers' loop for all else
-(sampling, processors that change scores, outputs beyond the tokens).
+same. `generate` uses it for beam search, also with least lengths and without repeated n-grams, and
+keeps to transformers' loop for all else (sampling, other processors of scores, more outputs).
 """
 
 from collections.abc import Callable
@@ -28,13 +28,25 @@ class BeamSettings:
     eos: Tensor | None
     pad: int
     length_penalty: float
-    early_stopping: bool | str
+    early_stopping: bool | str = False
+    # no sequence ends with fewer tokens, prompt included
+    min_length: int = 0
+    # no sequence of this many tokens comes twice; 0: any may
+    no_repeat_ngram: int = 0
+    # what each word costs besides its probability
+    step_penalty: float = 0.0
+    # (B,) where each sentence must end at the latest, prompt included; None: at max_length
+    limits: Tensor | None = None
 
     @property
     def kept(self) -> int:
         """Candidates a step looks at: enough that num_beams go on even if others end."""
+        return self.kept_per_beam * self.num_beams
+
+    @property
+    def kept_per_beam(self) -> int:
         ends = 0 if self.eos is None else len(self.eos)
-        return max(2, 1 + ends) * self.num_beams
+        return max(2, 1 + ends)
 
 
 @dataclass
@@ -74,10 +86,11 @@ def beam_search(step: Step, prompt: Tensor, settings: BeamSettings) -> Hypothese
         prompt.new_full((B, n), begin),
     )
     open_ = torch.ones(B, dtype=torch.bool, device=prompt.device)
+    limits = prompt.new_full((B,), length) if settings.limits is None else settings.limits
     logits = step(prompt, None)
     for now in range(begin, length):
         candidates, parents = _candidates(logits, running, settings, now)
-        ends = _ends(candidates.tokens[:, :, now], settings, now)
+        ends = _ends(candidates.tokens[:, :, now], settings) | (now + 1 >= limits)[:, None]
         ended = _collect(ended, candidates, ends, open_, settings, now + 1 - begin)
         # candidates are sorted, and stay so: the first n that go on
         order = ends.long().argsort(dim=1, stable=True)[:, :n]
@@ -86,7 +99,8 @@ def beam_search(step: Step, prompt: Tensor, settings: BeamSettings) -> Hypothese
             candidates.scores.gather(1, order),
             candidates.lengths.gather(1, order),
         )
-        open_ &= _can_improve(running, ended, settings, now + 1 - begin, length - begin)
+        open_ &= _can_improve(running, ended, settings, now + 1 - begin, limits - begin)
+        open_ &= now + 1 < limits
         if now + 1 == length or not open_.any():
             break
         rows = torch.arange(B, device=prompt.device)[:, None] * (logits.shape[0] // B)
@@ -101,7 +115,9 @@ def _candidates(
     """The best continuations of each sentence over all its beams, and the beam each came from."""
     B, n = running.scores.shape
     k = settings.kept
-    scores, words = top_of_rows(logits.float().log_softmax(dim=-1), k)  # (B * n, k) each
+    log_probs = logits.float().log_softmax(dim=-1)  # (B * n, V)
+    _forbid(log_probs, running.tokens[:, :, :now].flatten(0, 1), settings)
+    scores, words = top_of_rows(log_probs - settings.step_penalty, k)  # (B * n, k) each
     totals = (scores.view(B, n, k) + running.scores[:, :, None]).flatten(1)
     totals, index = totals.topk(k)
     parents = index // k
@@ -110,10 +126,20 @@ def _candidates(
     return Hypotheses(tokens, totals, torch.full_like(index, now + 1)), parents
 
 
-def _ends(words: Tensor, settings: BeamSettings, now: int) -> Tensor:
-    """Which candidates end here, by their word or by their length."""
-    if now + 1 == settings.max_length:
-        return torch.ones_like(words, dtype=torch.bool)
+def _forbid(log_probs: Tensor, written: Tensor, settings: BeamSettings) -> None:
+    """Take the probability of words that may not come: log_probs (rows, V), written (rows, now)"""
+    now, n = written.shape[1], settings.no_repeat_ngram
+    if settings.eos is not None and now < settings.min_length:
+        log_probs[:, settings.eos] = -torch.inf
+    if n and now >= n:
+        ngrams = written.unfold(1, n, 1)  # (rows, now - n + 1, n)
+        begun = (ngrams[:, :, :-1] == written[:, None, now - n + 1 :]).all(dim=-1)
+        rows, at = begun.nonzero(as_tuple=True)
+        log_probs[rows, ngrams[rows, at, -1]] = -torch.inf
+
+
+def _ends(words: Tensor, settings: BeamSettings) -> Tensor:
+    """Which candidates end with their word."""
     if settings.eos is None:
         return torch.zeros_like(words, dtype=torch.bool)
     return torch.isin(words, settings.eos)
@@ -142,15 +168,21 @@ def _collect(
 
 
 def _can_improve(
-    running: Hypotheses, ended: Hypotheses, settings: BeamSettings, written: int, most: int
+    running: Hypotheses, ended: Hypotheses, settings: BeamSettings, written: int, most: Tensor
 ) -> Tensor:
     """Whether the best running beam of each sentence could still beat the worst that ended: (B,)"""
     full = ~ended.scores.isneginf().any(dim=1)
     if settings.early_stopping is True:
         return ~full
+    length: int | Tensor = written
     if settings.early_stopping == "never" and settings.length_penalty > 0:
-        written = most
-    possible = running.scores[:, 0] / written**settings.length_penalty
+        length = most
+    possible = running.scores[:, 0] / length**settings.length_penalty
+    if settings.step_penalty < 0:
+        # rewards can raise a score with each word: by all that may come, over the better length
+        total = running.scores[:, 0] - settings.step_penalty * (most - written)
+        ends = (total / written**settings.length_penalty, total / most**settings.length_penalty)
+        possible = torch.maximum(*ends)
     worst = ended.scores.amin(dim=1)
     improves: Tensor = ~full | (possible > worst)
     return improves

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -81,6 +82,20 @@ class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
             logits=logits,
             past_key_values=cache,
             hidden_states=hidden_of(hidden, output_hidden_states),
+        )
+
+    def token_losses(
+        self, input_ids: Tensor, targets: Tensor, past_key_values: TaLKConvCache | None = None
+    ) -> Tensor:
+        """-log P of each target: input_ids (B, T), targets (B, t) -> (B, t), t <= T.
+
+        The targets follow the last t of the inputs; those before are context.
+        """
+        hidden = self.decoder(input_ids, cache=past_key_values)[-1][:, -targets.shape[1] :]
+        if self.adaptive_softmax is not None:
+            return self.adaptive_softmax.loss(hidden, targets, reduction="none")
+        return F.cross_entropy(
+            self._logits(hidden).float().transpose(1, 2), targets, reduction="none"
         )
 
     def _logits(self, hidden: Tensor) -> Tensor:

@@ -110,6 +110,18 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
         encoded: BaseModelOutput = self.encoder(input_ids, attention_mask, output_hidden_states)
         return encoded
 
+    def _beam_inputs(
+        self, input_ids: Tensor, attention_mask: Tensor | None
+    ) -> tuple[Tensor, dict[str, Any]]:
+        first = self.config.decoder_start_token_id
+        if first is None:
+            raise ValueError("generation needs decoder_start_token_id in the config, got None")
+        padding_mask = self.encoder.padding_mask(input_ids, attention_mask)
+        mask = None if padding_mask is None else (~padding_mask).long()
+        encoded = self._encode(input_ids, mask, None, None)
+        start = input_ids.new_full((len(input_ids), 1), first)
+        return start, dict(encoder_outputs=encoded, attention_mask=mask)
+
     def _loss(self, logits: Tensor, labels: Tensor, num_items: Tensor | int | None) -> Any:
         return smoothed_cross_entropy(
             logits,

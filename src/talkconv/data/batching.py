@@ -1,0 +1,237 @@
+"""Batches of sentences of about the same length, under a budget of tokens.
+
+The seed and the number of the epoch alone decide which batch is the n-th, so that a place in the
+stream is two numbers, and any number of processes can read it side by side.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from datasets import Dataset
+from numpy.typing import NDArray
+from torch import Tensor
+
+from talkconv.data.vocabulary import EOS, PAD, SPECIALS
+
+PAD_ID, EOS_ID = SPECIALS.index(PAD), SPECIALS.index(EOS)
+# what transformers' networks leave out of the loss
+IGNORED = -100
+Rows = NDArray[np.int64]
+
+
+class Position(NamedTuple):
+    """A place in the endless stream of batches."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+START = Position()
+
+
+class Column:
+    """One column of token ids as it lies on disk: rows of any length, mapped and never copied."""
+
+    def __init__(self, dataset: Dataset, name: str) -> None:
+        assert dataset._indices is None, "rows must be read in the order they lie on disk"
+        chunks = [chunk for chunk in dataset.data.column(name).chunks if len(chunk)]
+        self._values = [chunk.values.to_numpy() for chunk in chunks]
+        self._bounds = [chunk.offsets.to_numpy() for chunk in chunks]
+        self._first = np.cumsum([0, *(len(chunk) for chunk in chunks)])
+        lengths = [np.diff(bounds) for bounds in self._bounds]
+        self.lengths = np.concatenate([np.empty(0, np.int32), *lengths])
+
+    def __getitem__(self, row: int) -> NDArray[np.int32]:
+        chunk = int(np.searchsorted(self._first, row, side="right")) - 1
+        begin, end = self._bounds[chunk][row - self._first[chunk] :][:2]
+        ids: NDArray[np.int32] = self._values[chunk][begin:end]
+        return ids
+
+    def padded(self, rows: Rows, fill: int) -> NDArray[np.int64]:
+        """(B, T) with `fill` after the end of each row."""
+        out = np.full((len(rows), int(self.lengths[rows].max())), fill)
+        for place, row in zip(out, rows.tolist(), strict=True):
+            ids = self[row]
+            place[: len(ids)] = ids
+        return out
+
+
+class Examples(Protocol):
+    """What batches are made of: the lengths of each side, and rows as a network takes them."""
+
+    @property
+    def lengths(self) -> Sequence[NDArray[np.int32]]: ...
+
+    def collate(self, rows: Rows) -> dict[str, Tensor]: ...
+
+
+class Pairs:
+    """Sources and their targets."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._source, self._target = Column(dataset, "source"), Column(dataset, "target")
+        self.lengths = [self._source.lengths, self._target.lengths]
+
+    def collate(self, rows: Rows) -> dict[str, Tensor]:
+        """input_ids (B, S) and labels (B, T)."""
+        return {
+            "input_ids": torch.from_numpy(self._source.padded(rows, PAD_ID)),
+            "labels": torch.from_numpy(self._target.padded(rows, IGNORED)),
+        }
+
+
+class Blocks:
+    """The blocks of a language model's unbroken stream of tokens."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._tokens = Column(dataset, "tokens")
+        self.lengths = [self._tokens.lengths]
+
+    def collate(self, rows: Rows) -> dict[str, Tensor]:
+        """input_ids and labels (B, 1 + T): each block after the token before it, from which its
+        first one is predicted. Nothing is predicted from padding, which comes last."""
+        before = [self._tokens[row - 1][-1] if row else EOS_ID for row in rows.tolist()]
+        blocks = self._tokens.padded(rows, IGNORED)
+        labels = torch.from_numpy(np.column_stack([np.array(before, np.int64), blocks]))
+        return {"input_ids": labels.masked_fill(labels == IGNORED, PAD_ID), "labels": labels}
+
+
+def examples_of(dataset: Dataset) -> Pairs | Blocks:
+    """What the columns of a prepared split say it is."""
+    return Blocks(dataset) if "tokens" in dataset.column_names else Pairs(dataset)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The batches of one epoch: each a stretch of `rows`, in the order of `turns`."""
+
+    rows: Rows
+    bounds: Rows
+    turns: Rows
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def __getitem__(self, batch: int) -> Rows:
+        turn = self.turns[batch]
+        return self.rows[self.bounds[turn] : self.bounds[turn + 1]]
+
+
+class Batches:
+    """Plans of all epochs, and the stream that one of `processes` reads.
+
+    A batch has at most `tokens` tokens on its longer side, padding included.
+
+    >>> batches = Batches(Pairs(prepared.split("train")), tokens=4000)  # doctest: +SKIP
+    >>> next(batches.stream())["input_ids"].shape  # doctest: +SKIP
+    torch.Size([235, 17])
+    """
+
+    def __init__(self, examples: Examples, *, tokens: int, seed: int = 0) -> None:
+        self._examples = examples
+        self._tokens = tokens
+        self._seed = seed
+        self._longest: NDArray[np.int32] = np.maximum.reduce(examples.lengths)
+        if not len(self._longest):
+            raise ValueError("there must be at least one sentence to make batches of, got none")
+        worst = int(self._longest.argmax())
+        if self._longest[worst] > tokens:
+            raise ValueError(
+                f"training.tokens={tokens} must hold the longest sentence, but row {worst} has "
+                f"{self._longest[worst]} tokens: raise it, or prepare the data with a lower "
+                "data.max_length"
+            )
+        self._key = _key(examples.lengths)
+        # the epoch that is read and the next, which the end of a step may reach
+        self.plan = lru_cache(maxsize=2)(self._plan)
+
+    def _plan(self, epoch: int) -> Plan:
+        random = np.random.default_rng((self._seed, epoch))
+        shuffled = random.permutation(len(self._key))
+        rows = shuffled[np.argsort(self._key[shuffled], kind="stable")]
+        bounds = _cut(self._longest[rows], self._tokens)
+        return Plan(rows, bounds, random.permutation(len(bounds) - 1))
+
+    def forward(self, position: Position, batches: int) -> Position:
+        """The place so many batches later."""
+        epoch, batch = position.epoch, position.batch + batches
+        while batch >= len(self.plan(epoch)):
+            batch -= len(self.plan(epoch))
+            epoch += 1
+        return Position(epoch, batch)
+
+    def at(self, position: Position) -> dict[str, Any]:
+        """The batch at a place, with a seed of its own for what chance does to it."""
+        batch: dict[str, Any] = self._examples.collate(self.plan(position.epoch)[position.batch])
+        state = np.random.SeedSequence((self._seed, *position)).generate_state(1)
+        return {**batch, "seed": int(state[0])}
+
+    def shared(self, process: int = 0, processes: int = 1) -> Iterator[dict[str, Tensor]]:
+        """Every row once, for validation: every `processes`-th batch, and as many for each process.
+        One that runs out repeats the first."""
+        plan = self.plan(0)
+        for first in range(0, len(plan), processes):
+            batch = first + process
+            yield self._examples.collate(plan[batch if batch < len(plan) else 0])
+
+    def __len__(self) -> int:
+        """Batches of the first epoch; others may have one more or less."""
+        return len(self.plan(0))
+
+    def stream(
+        self, position: Position = START, *, process: int = 0, processes: int = 1
+    ) -> "Stream":
+        return Stream(self, position, process, processes)
+
+
+class Stream(Iterator[dict[str, Any]]):
+    """The endless stream of one process, which takes every `processes`-th batch; `position` is
+    where all of them stand when each has taken as many."""
+
+    def __init__(self, batches: Batches, position: Position, process: int, processes: int) -> None:
+        self._batches = batches
+        self.position = position
+        self._process = process
+        self._processes = processes
+
+    def __next__(self) -> dict[str, Any]:
+        mine = self._batches.forward(self.position, self._process)
+        self.position = self._batches.forward(self.position, self._processes)
+        return self._batches.at(mine)
+
+
+def padding_share(examples: Examples, plan: Plan) -> float:
+    """The share of padding in all tokens of an epoch, on all sides."""
+    kept = sum(int(lengths.sum()) for lengths in examples.lengths)
+    made = sum(
+        len(rows) * int(lengths[rows].max())
+        for rows in (plan[batch] for batch in range(len(plan)))
+        for lengths in examples.lengths
+    )
+    return 1 - kept / made
+
+
+def _key(lengths: Sequence[NDArray[np.int32]]) -> Rows:
+    """Sorts by the last side, and within one length by the first side, up and down by turns: the
+    neighbours of each row are then near to it on both sides."""
+    last = lengths[-1].astype(np.int64)
+    if len(lengths) == 1:
+        return last
+    first = lengths[0].astype(np.int64)
+    return last * (2 * int(first.max()) + 1) + np.where(last % 2, first, -first)
+
+
+def _cut(longest: NDArray[np.int32], tokens: int) -> Rows:
+    """Where batches begin and end, so that rows times the longest of them are at most `tokens`."""
+    bounds = [0]
+    while bounds[-1] < len(longest):
+        begin = bounds[-1]
+        # no batch has more rows than its first one, padded to nothing, would allow
+        ahead = longest[begin : begin + tokens // max(int(longest[begin]), 1)]
+        padded = np.maximum.accumulate(ahead).astype(np.int64) * np.arange(1, len(ahead) + 1)
+        bounds.append(begin + int(np.searchsorted(padded, tokens, side="right")))
+    return np.array(bounds)

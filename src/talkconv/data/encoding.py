@@ -1,0 +1,119 @@
+"""From words to ids: what is done to some chunks, by any process, to make one shard."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+from tokenizers import Tokenizer
+
+from talkconv.data.chunks import PAIR, card_of, read_chunk, shard_writer, write_json
+from talkconv.data.cleaning import why_dropped
+from talkconv.data.folders import whole_file
+from talkconv.data.settings import DataSettings
+from talkconv.data.vocabulary import SPECIALS, UNK
+
+IDS = pyarrow.list_(pyarrow.int32())
+# rows that are encoded and written at a time
+_BATCH = 5_000
+_UNKNOWN = SPECIALS.index(UNK)
+
+
+@dataclass(frozen=True)
+class WordChunks:
+    """Tokenized chunks that become one shard; pairs to train on are cleaned."""
+
+    paths: Sequence[Path]
+    shard: Path
+    tokenizer: Path
+    clean: bool
+    settings: DataSettings
+
+
+def encode_pairs(chunks: WordChunks) -> None:
+    """Words to ids, cut and cleaned by their number, each row ending with </s>."""
+    settings = chunks.settings
+    limits = (settings.max_source_tokens, settings.max_target_tokens)
+    clean = chunks.clean and settings.length_in == "subwords"
+    counts: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    schema = pyarrow.schema([(name, IDS) for name in PAIR])
+    with shard_writer(chunks.shard, schema) as writer:
+        for batch in _batches(chunks.paths):
+            columns: dict[str, list[list[int]]] = {name: [] for name in PAIR}
+            sides = [_encode(chunks.tokenizer, batch[name].to_pylist()) for name in PAIR]
+            for pair in zip(*sides, strict=True):
+                # </s> is no subword
+                why = why_dropped([len(ids) - 1 for ids in pair], settings) if clean else None
+                if why:
+                    dropped[why] += 1
+                    continue
+                for name, ids, limit in zip(PAIR, pair, limits, strict=True):
+                    kept = _cut(ids, limit)
+                    counts[f"{name}_tokens"] += len(kept)
+                    counts["unknown"] += kept.count(_UNKNOWN)
+                    counts[f"{name}_cut"] += len(kept) < len(ids)
+                    columns[name].append(kept)
+            arrays = [pyarrow.array(column, IDS) for column in columns.values()]
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+            counts["rows"] += len(arrays[0])
+    write_json(card_of(chunks.shard), dict(counts=counts, dropped=dropped))
+
+
+def encode_text(chunks: WordChunks) -> None:
+    """Lines to one unbroken array of ids, each line ending with </s>."""
+    lines = (
+        ids
+        for batch in _batches(chunks.paths)
+        for ids in _encode(chunks.tokenizer, batch["text"].to_pylist())
+    )
+    stream = numpy.fromiter(chain.from_iterable(lines), numpy.int32)
+    with whole_file(chunks.shard) as unfinished, unfinished.open("wb") as file:
+        numpy.save(file, stream)
+    unknown = int((stream == _UNKNOWN).sum())
+    write_json(card_of(chunks.shard), dict(counts=dict(tokens=len(stream), unknown=unknown)))
+
+
+def write_blocks(streams: Sequence[Path], shard: Path, block: int) -> int:
+    """Arrays of ids laid end to end and cut into rows of `block`, the last one as long as it comes
+    out. Gives the number of rows."""
+    schema = pyarrow.schema([("tokens", IDS)])
+    rows = 0
+    left = numpy.zeros(0, numpy.int32)
+    with shard_writer(shard, schema) as writer:
+        for last, path in [(path is streams[-1], path) for path in streams]:
+            stream = numpy.concatenate([left, numpy.load(path)])
+            end = len(stream) if last else len(stream) - len(stream) % block
+            starts = numpy.append(numpy.arange(0, end, block), end).astype(numpy.int32)
+            array = pyarrow.ListArray.from_arrays(starts, stream[:end])
+            writer.write_batch(pyarrow.record_batch([array], schema=schema))
+            left = stream[end:]
+            rows += len(array)
+    return rows
+
+
+def _batches(paths: Sequence[Path]) -> Iterator[Any]:
+    for path in paths:
+        yield from read_chunk(path).to_batches(max_chunksize=_BATCH)
+
+
+def _encode(tokenizer: Path, texts: list[str]) -> list[list[int]]:
+    return [encoding.ids for encoding in _backend(tokenizer).encode_batch_fast(texts)]
+
+
+def _cut(ids: list[int], limit: int | None) -> list[int]:
+    """At most `limit` ids and the </s> that ends them."""
+    return ids if limit is None or len(ids) <= limit + 1 else [*ids[:limit], ids[-1]]
+
+
+@lru_cache(maxsize=1)
+def _backend(path: Path) -> Tokenizer:
+    backend = Tokenizer.from_file(str(path))
+    # a name of a special word within a text is text; the file cannot say so
+    backend.encode_special_tokens = True
+    return backend

@@ -1,0 +1,23 @@
+"""Segments of the xml and sgm files in which IWSLT and WMT publish their test sets."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from talkconv.data.lines import Reading, read_lines
+
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
+
+
+def read_segments(path: Path, reading: Reading) -> Iterator[str]:
+    """The text of each <seg>; a file that holds none is an error.
+
+    These files are not always well-formed XML, so they are not read as such.
+    """
+    found = _SEGMENT.findall("\n".join(read_lines(path, reading)))
+    if not found:
+        raise ValueError(f"{path} must hold <seg> elements, and has none: fetch it anew")
+    for text in found:
+        # the typewriter apostrophe, as the preparation that the paper follows writes it
+        yield " ".join(html.unescape(text).replace("’", "'").split())

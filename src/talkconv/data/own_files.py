@@ -1,0 +1,75 @@
+"""The user's own text: aligned files, sources and summaries, running text; and WikiText."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from talkconv.data.corpus import SPLITS, Corpus, Row, Split, missing
+from talkconv.data.lines import Reading, find, read_lines, read_pairs
+from talkconv.data.settings import DataSettings
+
+# what people call them
+_STEMS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}
+
+
+def pairs(raw: Path, settings: DataSettings) -> Corpus:
+    """train.de and train.en, valid.de and valid.en, test.de and test.en (or .source, .target)."""
+    return _two_files(raw, [(settings.source_lang,), (settings.target_lang,)])
+
+
+def summaries(raw: Path, settings: DataSettings) -> Corpus:
+    """train.source and train.summary (or .target), and so on."""
+    return _two_files(raw, [("source",), ("summary", "target")])
+
+
+def text(raw: Path, settings: DataSettings) -> Corpus:
+    """train.txt, valid.txt, test.txt."""
+    return _one_file(raw, "{}.txt")
+
+
+def wikitext(raw: Path, settings: DataSettings) -> Corpus:
+    """wiki.train.tokens and so on, as published, or the names of running text."""
+    return _one_file(raw, "wiki.{}.tokens", "{}.txt")
+
+
+def _two_files(raw: Path, ends: list[tuple[str, ...]]) -> Corpus:
+    if ends[0] == ends[1]:
+        ends = [("source",), ("target",)]
+    splits, absent = {}, []
+    for split in SPLITS:
+        names = [[f"{stem}.{end}" for stem in _STEMS[split] for end in side] for side in ends]
+        source, target = (find(raw, *side) for side in names)
+        if source and target:
+            splits[split] = _pair_split(source, target)
+        # a test set is welcome, but nothing needs it; half of one is a mistake
+        elif split != "test" or source or target:
+            absent += [
+                side[0] for side, path in zip(names, (source, target), strict=True) if not path
+            ]
+    if absent:
+        raise missing(raw, absent, "Each may be gzipped (.gz).")
+    return Corpus(splits)
+
+
+def _pair_split(source: Path, target: Path) -> Split:
+    return Split([source, target], lambda reading: read_pairs(source, target, reading))
+
+
+def _one_file(raw: Path, *patterns: str) -> Corpus:
+    splits, absent = {}, []
+    for split in SPLITS:
+        names = [pattern.format(stem) for pattern in patterns for stem in _STEMS[split]]
+        path = find(raw, *names)
+        if path:
+            splits[split] = _line_split(path)
+        elif split != "test":
+            absent.append(names[0])
+    if absent:
+        raise missing(raw, absent, "Each may be gzipped (.gz).")
+    return Corpus(splits)
+
+
+def _line_split(path: Path) -> Split:
+    def rows(reading: Reading) -> Iterator[Row]:
+        return ((line,) for line in read_lines(path, reading))
+
+    return Split([path], rows)

@@ -1,0 +1,195 @@
+"""`talkconv prepare`: raw text to a prepared folder."""
+
+import contextlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from talkconv.data.chunks import card_of, read_json, write_json
+from talkconv.data.corpora import open_corpus
+from talkconv.data.corpus import SPLITS, Corpus
+from talkconv.data.crew import Crew
+from talkconv.data.prepared import Prepared, open_prepared, write_card
+from talkconv.data.report import print_report
+from talkconv.data.settings import TASKS, DataSettings
+from talkconv.data.stages import Chunks, Stages
+
+
+class Recipe(Protocol):
+    """What preparation needs of a recipe."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def data(self) -> DataSettings: ...
+
+
+def prepare_command(
+    read_recipe: Callable[[], Recipe], raw: Path | None, out: Path | None, workers: int | None
+) -> None:
+    """prepare() for the command line: what went wrong is one message, without a traceback."""
+    console = Console()
+    try:
+        recipe = read_recipe()
+        prepared = prepare(
+            recipe.task,
+            recipe.data,
+            raw,
+            out or Path("data") / recipe.name,
+            recipe=recipe.name,
+            workers=workers,
+            console=console,
+        )
+    except (ValueError, OSError) as error:
+        console.print(f"[bold red]not prepared:[/] {escape(str(error))}", highlight=False)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        console.print("[bold]interrupted:[/] call it again to go on; what was finished is kept")
+        raise typer.Exit(130) from None
+    print_report(prepared, console)
+
+
+def prepare(
+    task: str,
+    settings: DataSettings,
+    raw: Path | None,
+    out: Path,
+    *,
+    recipe: str | None = None,
+    workers: int | None = None,
+    console: Console | None = None,
+) -> Prepared:
+    """Write the prepared folder `out`, or open it where that was done before.
+
+    A mistake in the input leaves nothing behind. An interruption leaves a hidden folder beside
+    `out` from which the next call goes on.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    console = console or Console(quiet=True)
+    corpus = open_corpus(raw, settings)
+    inputs = _inputs(corpus, raw)
+    plan = dict(task=task, settings=settings.as_dict(), inputs=inputs)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        return _done_before(out, plan, console)
+    work = out.parent / f".{out.name}.preparing"
+    _open_work(work, plan, console)
+    started = time.monotonic()
+    try:
+        with Crew(workers) as crew, _bars(console) as progress:
+            stages = Stages(work, task, settings, crew, progress)
+            splits, report = _work_through(stages, corpus)
+    except ValueError:
+        shutil.rmtree(work)
+        raise
+    write_card(
+        work / "whole",
+        task=task,
+        recipe=recipe,
+        settings=settings,
+        splits=splits,
+        report={**report, "seconds": round(time.monotonic() - started, 1)},
+        inputs=inputs,
+    )
+    if out.exists():
+        out.rmdir()
+    (work / "whole").replace(out)
+    shutil.rmtree(work)
+    return open_prepared(out)
+
+
+def _work_through(
+    stages: Stages, corpus: Corpus
+) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
+    """All stages in turn; gives the counts and the report of each split."""
+    read, notes = stages.read(corpus)
+    report = {name: _read_report(paths) for name, paths in read.items()}
+    chunks: Chunks = {name: read[name] for name in SPLITS if name in read}
+    if corpus.valid_every is not None:
+        chunks = stages.divide(chunks, corpus.valid_every)
+    tokenizer = stages.learn(chunks["train"])
+    splits: dict[str, dict[str, int]] = {}
+    for name, paths in chunks.items():
+        encoded = stages.encode(name, paths, tokenizer)
+        splits[name] = dict(encoded["counts"])
+        if name in report:
+            report[name]["dropped"].update(encoded["dropped"])
+            report[name]["kept"] -= sum(encoded["dropped"].values())
+        if name != "train":
+            stages.write_texts(name, paths)
+    for card in (stages.work / "whole").glob("*/*.json"):
+        if card.parent.name in splits:
+            card.unlink()
+    return splits, dict(splits=report, notes=notes, valid_every=corpus.valid_every)
+
+
+def _read_report(paths: list[Path]) -> dict[str, Any]:
+    dropped: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for path in paths:
+        card = read_json(card_of(path))
+        dropped.update(card["dropped"])
+        total.update(read=card["read"], kept=card["kept"])
+    return dict(read=total["read"], kept=total["kept"], dropped=dropped)
+
+
+def _inputs(corpus: Corpus, raw: Path | None) -> list[dict[str, Any]]:
+    """By which a second call knows the raw files again."""
+    if corpus.identity:
+        return [dict(name=corpus.identity)]
+    inputs = []
+    for split in corpus.splits.values():
+        for path in split.files:
+            seen = path.stat()
+            name = path.relative_to(raw) if raw and path.is_relative_to(raw) else path
+            inputs.append(dict(name=str(name), size=seen.st_size, changed=seen.st_mtime_ns))
+    return inputs
+
+
+def _done_before(out: Path, plan: dict[str, Any], console: Console) -> Prepared:
+    prepared = open_prepared(out)
+    for key, wanted in plan.items():
+        if prepared.card[key] != wanted:
+            other = {"task": "for another task", "settings": "with other settings"}
+            raise ValueError(
+                f"{out} was prepared {other.get(key, 'from other files')}: give another --out, "
+                f"or remove it"
+            )
+    console.print(f"{out} is prepared already, nothing is left to do", highlight=False)
+    return prepared
+
+
+def _open_work(work: Path, plan: dict[str, Any], console: Console) -> None:
+    """Go on in a work folder that an interruption left, if it is of the same plan."""
+    record = work / "plan.json"
+    if record.exists() and read_json(record) == plan:
+        console.print("going on from where the last call was interrupted", highlight=False)
+        # what was being written then; all such names are hidden ones
+        for unfinished in list(work.rglob(".*")):
+            shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
+        return
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    write_json(record, plan)
+
+
+@contextlib.contextmanager
+def _bars(console: Console) -> Iterator[Progress]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(show_speed=False),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield progress

@@ -1,0 +1,140 @@
+"""The prepared folder: what `talkconv prepare` writes, and training and evaluation read.
+
+data.json           task, settings, counts, and the report of what was kept and dropped
+tokenizer/          in transformers' format
+train/ valid/ test/ arrow shards: source and target, or tokens, as lists of int32
+text/               valid and test as raw text, a sentence a line
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset, concatenate_datasets
+
+from talkconv.data.settings import DataSettings
+from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer
+
+FORMAT = 1
+CARD = "data.json"
+LANGUAGE_MODELLING = "language_modelling"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prepared folder, opened; rows stay on disk until they are asked for.
+
+    >>> prepared = open_prepared("data/multi30k_de_en")  # doctest: +SKIP
+    >>> prepared.split("train")[0]["source"][-1]  # doctest: +SKIP
+    2
+    """
+
+    folder: Path
+    card: dict[str, Any]
+
+    @property
+    def task(self) -> str:
+        return str(self.card["task"])
+
+    @property
+    def recipe(self) -> str | None:
+        name = self.card["recipe"]
+        return None if name is None else str(name)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the vocabulary: two folders with the same one speak of the same ids."""
+        return str(self.card["vocabulary"])
+
+    @cached_property
+    def settings(self) -> DataSettings:
+        return DataSettings(**self.card["settings"])
+
+    def splits(self) -> list[str]:
+        return list(self.card["splits"])
+
+    def split(self, name: str) -> Dataset:
+        """Columns source and target, or tokens: each row a list of int32, </s> at its end."""
+        shards = sorted((self.folder / self._known(name)).glob("*.arrow"))
+        return concatenate_datasets([Dataset.from_file(str(shard)) for shard in shards])
+
+    def tokenizer(self) -> TaLKConvTokenizer:
+        return load_tokenizer(self.folder / "tokenizer")
+
+    def texts(self, name: str) -> tuple[list[str], list[str]]:
+        """Raw sources and targets of valid or test, in the order of split(name)."""
+        if self.task == LANGUAGE_MODELLING:
+            raise ValueError(f"{self.folder} holds no pairs but running text: call lines({name!r})")
+        source, target = (self._read(f"{name}.{side}") for side in ("source", "target"))
+        return source, target
+
+    def lines(self, name: str) -> list[str]:
+        """Raw lines of valid or test of a language model."""
+        if self.task != LANGUAGE_MODELLING:
+            raise ValueError(f"{self.folder} holds pairs, not running text: call texts({name!r})")
+        return self._read(f"{name}.txt")
+
+    def _known(self, name: str) -> str:
+        if name not in self.card["splits"]:
+            raise ValueError(f"{self.folder} has the splits {self.splits()}, got {name!r}")
+        return name
+
+    def _read(self, name: str) -> list[str]:
+        self._known(name.split(".")[0])
+        path = self.folder / "text" / name
+        if not path.is_file():
+            raise ValueError(f"{self.folder} keeps the text of valid and test only, got {name!r}")
+        # not read_text().splitlines(): a sentence may hold any of the other line separators
+        return path.read_bytes().decode().split("\n")[:-1]
+
+
+def open_prepared(folder: Path | str) -> Prepared:
+    """A folder that `talkconv prepare` wrote, or a ValueError that tells how to get one."""
+    folder = Path(folder)
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(
+            f"{folder} must be a prepared folder with {CARD}: run talkconv prepare RECIPE "
+            f"--raw DIR --out {folder}"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{folder / CARD} must be JSON, got {error}: prepare it anew") from error
+    found = card.get("format") if isinstance(card, dict) else None
+    if found != FORMAT:
+        raise ValueError(f"{folder / CARD} must have format {FORMAT}, got {found}: prepare it anew")
+    return Prepared(folder, card)
+
+
+def fingerprint_of(tokenizer_folder: Path) -> str:
+    return sha256((tokenizer_folder / "tokenizer.json").read_bytes()).hexdigest()
+
+
+def write_card(
+    folder: Path,
+    *,
+    task: str,
+    recipe: str | None,
+    settings: DataSettings,
+    splits: dict[str, dict[str, int]],
+    report: dict[str, Any],
+    inputs: Sequence[dict[str, Any]],
+) -> None:
+    """The last file of a prepared folder: `inputs` are the raw files, by which a second call knows
+    that the work is done."""
+    card = dict(
+        format=FORMAT,
+        task=task,
+        recipe=recipe,
+        settings=settings.as_dict(),
+        vocabulary=fingerprint_of(folder / "tokenizer"),
+        splits=splits,
+        report=report,
+        inputs=list(inputs),
+    )
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    (folder / CARD).write_text(text + "\n", encoding="utf-8")

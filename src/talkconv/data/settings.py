@@ -1,0 +1,80 @@
+"""What a recipe's [data] section says, the only home of its defaults."""
+
+import difflib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+CORPORA = (
+    "iwslt14",
+    "wmt16_en_de",
+    "wmt14_en_fr",
+    "cnn_dailymail",
+    "wikitext",
+    "pairs",
+    "summaries",
+    "text",
+    "toy",
+)
+HUB = "datasets:"
+TASKS = ("translation", "summarization", "language_modelling")
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """How raw text becomes token ids.
+
+    >>> DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=8_000).lowercase
+    False
+    """
+
+    # which layout of raw files, or "datasets:NAME" for the `datasets` library
+    corpus: str
+    # two-letter codes: which Moses rules apply. A language model and a summary have one language
+    source_lang: str = "en"
+    target_lang: str = "en"
+    lowercase: bool = False
+    # Moses' normalize-punctuation, before tokenization
+    normalize: bool = False
+    # Moses' -a: well-known becomes well @-@ known
+    split_hyphens: bool = False
+    # words in all of the finished BPE vocabulary, special ones included; None is word level:
+    # text is split at spaces, and Moses has no part in it
+    vocabulary: int | None = None
+    # rarer words (at word level) and rarer characters (under BPE) become <unk>
+    min_frequency: int = 1
+    # training pairs that are longer on either side are dropped (a side that is cut, below, may
+    # be longer), and so are those of which one side is more than max_ratio times the other
+    max_length: int | None = 1_000
+    max_ratio: float | None = None
+    # what these two count: "words" or "subwords"
+    length_in: str = "words"
+    # sources (articles) and targets are cut after so many tokens
+    max_source_tokens: int | None = None
+    max_target_tokens: int | None = None
+    # tokens a row of a language model's data
+    block: int = 512
+    # training pairs that the built-in corpus makes
+    toy_pairs: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.corpus not in CORPORA and not self.corpus.startswith(HUB):
+            close = difflib.get_close_matches(self.corpus, CORPORA, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(
+                f"corpus must be {HUB}NAME or one of {', '.join(CORPORA)}, "
+                f"got {self.corpus!r}{hint}"
+            )
+        if self.length_in not in ("words", "subwords"):
+            raise ValueError(f"length_in must be 'words' or 'subwords', got {self.length_in!r}")
+        if self.length_in == "subwords" and self.vocabulary is None:
+            raise ValueError("length_in = 'subwords' needs a vocabulary of subwords, got None")
+        if self.max_ratio is not None and self.max_ratio < 1:
+            raise ValueError(f"max_ratio must be at least 1, got {self.max_ratio}")
+        positive = ("vocabulary", "min_frequency", "max_length", "block", "toy_pairs")
+        for name in (*positive, "max_source_tokens", "max_target_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be positive, got {value}")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

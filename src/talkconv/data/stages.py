@@ -1,0 +1,207 @@
+"""The stages of preparation, each done once: read, divide, learn the vocabulary, encode.
+
+What a stage leaves in the work folder is whole or absent, so an interrupted preparation goes on
+from what is there.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rich.progress import Progress
+
+from talkconv.data import encoding, words
+from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json, write_json
+from talkconv.data.corpus import SPLITS, Corpus, Row, Split
+from talkconv.data.crew import Crew
+from talkconv.data.folders import whole_folder
+from talkconv.data.lines import Reading
+from talkconv.data.settings import DataSettings
+from talkconv.data.tokenizer import make_tokenizer
+from talkconv.data.vocabulary import bpe_backend, word_backend
+
+# a chunk is as many rows as one process tokenizes in a second or two
+_ROWS = 10_000
+_CHARACTERS = 4_000_000
+# files that a split is spread over at most: each is one open file for whoever reads it
+_SHARDS = 128
+_Task = TypeVar("_Task")
+
+# what a split is made of, by name
+Chunks = dict[str, list[Path]]
+
+
+class Stages:
+    """The work folder and who works in it."""
+
+    def __init__(
+        self, work: Path, task: str, settings: DataSettings, crew: Crew, progress: Progress
+    ) -> None:
+        self.work, self.task, self.settings = work, task, settings
+        self.crew, self.progress = crew, progress
+
+    def read(self, corpus: Corpus) -> tuple[Chunks, dict[str, int]]:
+        """Tokenized and cleaned chunks of each split, and what had to be set right."""
+        done = self.work / "read.json"
+        if not done.exists():
+            reading = Reading()
+            chunks = {name: self._read(name, corpus, reading) for name in corpus.splits}
+            names = {name: [path.name for path in paths] for name, paths in chunks.items()}
+            write_json(done, dict(chunks=names, notes=reading.notes))
+        record = read_json(done)
+        folder = self.work / "words"
+        return (
+            {name: [folder / path for path in paths] for name, paths in record["chunks"].items()},
+            record["notes"],
+        )
+
+    def _read(self, name: str, corpus: Corpus, reading: Reading) -> list[Path]:
+        split = corpus.splits[name]
+        folder = self.work / "words"
+        folder.mkdir(exist_ok=True)
+        size = sum(path.stat().st_size for path in split.files)
+        bar = self.progress.add_task(f"{name}: words", total=size or None)
+        reading.advance = lambda read: self.progress.advance(bar, read)
+        train = name == "train"
+        paths: list[Path] = []
+
+        def tasks() -> Iterator[words.RawChunk]:
+            for number, rows in enumerate(_chunked(self._checked(split, reading))):
+                paths.append(folder / f"{name}-{number:05d}.arrow")
+                if not card_of(paths[-1]).exists():
+                    yield words.RawChunk(
+                        paths[-1],
+                        rows,
+                        clean=train and len(rows[0]) == 2,
+                        keep_raw=not train or corpus.valid_every is not None,
+                        settings=self.settings,
+                    )
+
+        for _ in self.crew.run(words.tokenize_chunk, tasks()):
+            pass
+        self.progress.update(bar, total=size or 1, completed=size or 1)
+        if not paths:
+            raise ValueError(f"the split {name} must hold text, and its files have none")
+        return paths
+
+    def _checked(self, split: Split, reading: Reading) -> Iterator[Row]:
+        wanted = len(columns_of(self.task))
+        for row in split.rows(reading):
+            if len(row) != wanted:
+                has = "pairs" if len(row) == 2 else "running text"
+                needs = "pairs" if wanted == 2 else "running text"
+                raise ValueError(
+                    f"the task {self.task} needs {needs}, and the corpus {self.settings.corpus} "
+                    f"holds {has}: take a recipe for it"
+                )
+            yield row
+
+    def divide(self, chunks: Chunks, every: int) -> Chunks:
+        """Every `every`-th of the training pairs that cleaning left goes to validation."""
+        folder = self.work / "divided"
+        folder.mkdir(exist_ok=True)
+        tasks, before = [], 0
+        for path in chunks["train"]:
+            valid = folder / path.name.replace("train", "valid")
+            tasks.append(words.Division(path, folder / path.name, valid, before, every))
+            before += read_json(card_of(path))["kept"]
+        todo = [task for task in tasks if not card_of(task.valid).exists()]
+        self._run("valid: hold out", words.divide_chunk, todo)
+        divided = dict(train=[t.train for t in tasks], valid=[t.valid for t in tasks])
+        return {name: {**chunks, **divided}[name] for name in SPLITS if name in chunks | divided}
+
+    def learn(self, train: Sequence[Path]) -> Path:
+        """The folder of the tokenizer that is learnt from the training words."""
+        folder = self.work / "whole" / "tokenizer"
+        if folder.exists():
+            return folder
+        counts: Counter[str] = Counter()
+        for found in self._results("vocabulary: count", words.count_words, train):
+            counts.update(found)
+        if not counts:
+            raise ValueError("no training text is left after cleaning: relax max_length, max_ratio")
+        bar = self.progress.add_task("vocabulary: learn", total=None)
+        size, rare = self.settings.vocabulary, self.settings.min_frequency
+        backend = word_backend(counts, rare) if size is None else bpe_backend(counts, size, rare)
+        with whole_folder(folder) as unfinished:
+            make_tokenizer(backend, self.settings).save_pretrained(unfinished)
+        self.progress.update(bar, total=1, completed=1)
+        return folder
+
+    def encode(self, name: str, paths: Sequence[Path], tokenizer: Path) -> dict[str, Any]:
+        """Shards of ids; gives what was counted and dropped on the way."""
+        running = len(columns_of(self.task)) == 1
+        whole = self.work / "whole" / name
+        folder = self.work / "ids" / name if running else whole
+        for needed in (folder, whole):
+            needed.mkdir(parents=True, exist_ok=True)
+        end = "npy" if running else "arrow"
+        tasks = [
+            encoding.WordChunks(
+                group,
+                folder / f"{number:05d}.{end}",
+                tokenizer / "tokenizer.json",
+                clean=name == "train",
+                settings=self.settings,
+            )
+            for number, group in enumerate(_grouped(paths, _SHARDS))
+        ]
+        todo = [task for task in tasks if not card_of(task.shard).exists()]
+        function = encoding.encode_text if running else encoding.encode_pairs
+        self._run(f"{name}: ids", function, todo)
+        counts: Counter[str] = Counter()
+        dropped: Counter[str] = Counter()
+        for task in tasks:
+            card = read_json(card_of(task.shard))
+            counts.update(card["counts"])
+            dropped.update(card.get("dropped", {}))
+        if running:
+            shards = [task.shard for task in tasks]
+            block = self.settings.block
+            counts["rows"] = encoding.write_blocks(shards, whole / "00000.arrow", block)
+        return dict(counts=counts, dropped=dropped)
+
+    def write_texts(self, name: str, paths: Sequence[Path]) -> None:
+        """Raw text of a split, a row a line, side by side with its ids."""
+        folder = self.work / "whole" / "text"
+        folder.mkdir(parents=True, exist_ok=True)
+        for column in columns_of(self.task):
+            end = "txt" if column == "text" else column
+            with (folder / f"{name}.{end}").open("w", encoding="utf-8", newline="\n") as file:
+                for path in paths:
+                    lines = read_chunk(path)[RAW.format(column)].to_pylist()
+                    file.writelines(f"{line}\n" for line in lines)
+
+    def _run(self, label: str, function: Callable[[_Task], None], tasks: Sequence[_Task]) -> None:
+        for _ in self._results(label, function, tasks):
+            pass
+
+    def _results(
+        self, label: str, function: Callable[[_Task], Any], tasks: Sequence[_Task]
+    ) -> Iterator[Any]:
+        if not tasks:
+            return
+        bar = self.progress.add_task(label, total=len(tasks))
+        for result in self.crew.run(function, tasks):
+            self.progress.advance(bar)
+            yield result
+
+
+def _chunked(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
+        if len(chunk) == _ROWS or characters >= _CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _grouped(paths: Sequence[Path], most: int) -> Iterator[Sequence[Path]]:
+    """At most `most` groups of neighbours, of equal size but for the last."""
+    size = -(-len(paths) // most)
+    return (paths[start : start + size] for start in range(0, len(paths), size))

@@ -1,0 +1,51 @@
+"""A German-English corpus from a grammar and a lexicon: no file, no network, as long as you like.
+
+Each German sentence has one English translation. Cases agree, verbs stand second or last, separable
+ones come apart, relative clauses follow their nouns.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from talkconv.data.toy import english, german
+from talkconv.data.toy.speaker import Speaker
+
+SPLITS = ("train", "valid", "test")
+
+
+class Pair(NamedTuple):
+    source: str
+    target: str
+
+
+def generate(sizes: Mapping[str, int], seed: int = 0) -> dict[str, Iterator[Pair]]:
+    """Streams of distinct pairs, by split.
+
+    A sentence belongs to one split whatever the seed: no seed's test sentences are among any seed's
+    training sentences.
+
+    >>> splits = generate({"train": 1000, "test": 10})
+    >>> next(splits["test"]).target
+    'A clever student and ninety-four aunts promise to come back to his forest.'
+    """
+    unknown = set(sizes) - set(SPLITS)
+    if unknown:
+        raise ValueError(f"sizes must be of {SPLITS}, got {sorted(unknown)}")
+    return {split: _pairs(split, size, seed) for split, size in sizes.items()}
+
+
+def split_of(source: str) -> str:
+    """The split that a German sentence belongs to: one in 16 to valid, one in 16 to test."""
+    return {0: "test", 1: "valid"}.get(zlib.crc32(source.encode()) % 16, "train")
+
+
+def _pairs(split: str, size: int, seed: int) -> Iterator[Pair]:
+    speaker = Speaker(f"{split} {seed}")
+    said: set[str] = set()
+    while len(said) < size:
+        meaning = speaker.sentence()
+        source = german.sentence(meaning)
+        if split_of(source) == split and source not in said:
+            said.add(source)
+            yield Pair(source, english.sentence(meaning))

@@ -1,0 +1,97 @@
+"""From raw rows to words: what is done to one chunk, by any process."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy
+import pyarrow
+
+from talkconv.data.chunks import PAIR, RAW, TEXT, read_chunk, write_chunk
+from talkconv.data.cleaning import why_dropped, why_dropped_raw
+from talkconv.data.corpus import Row
+from talkconv.data.moses import Moses
+from talkconv.data.settings import DataSettings
+from talkconv.data.vocabulary import split_at_spaces
+
+
+@dataclass(frozen=True)
+class RawChunk:
+    """Rows to be tokenized; pairs to train on are cleaned, others are all kept."""
+
+    path: Path
+    rows: Sequence[Row]
+    clean: bool
+    keep_raw: bool
+    settings: DataSettings
+
+
+def tokenize_chunk(chunk: RawChunk) -> None:
+    """Raw rows to words between single spaces."""
+    names = PAIR if len(chunk.rows[0]) == 2 else TEXT
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    if chunk.keep_raw:
+        columns |= {RAW.format(name): [] for name in names}
+    dropped: Counter[str] = Counter()
+    for row in chunk.rows:
+        why = why_dropped_raw(row) if chunk.clean else None
+        words = [] if why else _words(row, chunk.settings)
+        if chunk.clean and not why and chunk.settings.length_in == "words":
+            why = why_dropped([len(side.split()) for side in words], chunk.settings)
+        if why:
+            dropped[why] += 1
+            continue
+        for name, raw, side in zip(names, row, words, strict=True):
+            columns[name].append(side)
+            if chunk.keep_raw:
+                columns[RAW.format(name)].append(raw)
+    write_chunk(chunk.path, columns, dict(read=len(chunk.rows), dropped=dropped))
+
+
+def _words(row: Row, settings: DataSettings) -> list[str]:
+    if settings.vocabulary is None:
+        return [split_at_spaces(side) for side in row]
+    # running text is a source without a target
+    langs = (settings.source_lang, settings.target_lang)
+    return [_rules(settings, lang).tokenize(side) for lang, side in zip(langs, row, strict=False)]
+
+
+@cache
+def _rules(settings: DataSettings, lang: str) -> Moses:
+    return Moses(
+        lang,
+        lowercase=settings.lowercase,
+        normalize=settings.normalize,
+        split_hyphens=settings.split_hyphens,
+    )
+
+
+@dataclass(frozen=True)
+class Division:
+    """A chunk of which every `every`-th row goes to validation; `before` rows stand before it."""
+
+    path: Path
+    train: Path
+    valid: Path
+    before: int
+    every: int
+
+
+def divide_chunk(division: Division) -> None:
+    table = read_chunk(division.path)
+    places = division.before + 1 + numpy.arange(table.num_rows)
+    held_out = places % division.every == 0
+    for path, mask in ((division.train, ~held_out), (division.valid, held_out)):
+        write_chunk(path, table.filter(pyarrow.array(mask)).to_pydict(), {})
+
+
+def count_words(path: Path) -> Counter[str]:
+    """How often each word stands in a chunk, on both sides together."""
+    table = read_chunk(path)
+    counts: Counter[str] = Counter()
+    for name in PAIR if PAIR[0] in table.column_names else TEXT:
+        for row in table[name].to_pylist():
+            counts.update(row.split())
+    return counts

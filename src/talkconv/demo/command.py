@@ -1,0 +1,165 @@
+"""`talkconv demo`: trains a network on the built-in corpus, and writes a page about it."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+from transformers.utils.logging import disable_progress_bar
+
+from talkconv.bench.machine import describe_machine
+from talkconv.data.prepare import prepare
+from talkconv.data.prepared import Prepared
+from talkconv.data.tokenizer import TaLKConvTokenizer
+from talkconv.demo.page import Findings, write_page
+from talkconv.demo.speed import LENGTHS, Speed, measure_speed
+from talkconv.demo.translations import Translation, bleu_of, chosen, translate
+from talkconv.demo.windows import looks
+from talkconv.evaluation.run import open_run
+from talkconv.models import TaLKConvForConditionalGeneration
+from talkconv.training.recipe import Recipe, read_recipe
+from talkconv.training.record import read_log
+from talkconv.training.train import Request, train
+
+RECIPE = "toy"
+# why, and what to type
+COMMANDS = (
+    (
+        "Translate a sentence of your own with the network that was just trained",
+        "echo 'Der Hund, den ich sehe, schläft.' | talkconv generate {run}",
+    ),
+    (
+        "Score it on all test sentences, in every way BLEU is computed",
+        "talkconv evaluate {run} --split test",
+    ),
+    (
+        "Train the same network with attention in the place of windows",
+        "talkconv train toy --data {data} --out runs/attention model.mixer=attention",
+    ),
+    (
+        "Train on your own text, as docs/train-your-own.md tells",
+        "talkconv prepare mine.toml --raw text && talkconv train mine.toml",
+    ),
+)
+
+
+def demo_command(out: Path, overrides: Sequence[str]) -> None:
+    """run_demo() for the command line: what went wrong is one message, without a traceback."""
+    console = Console()
+    # of files of a few megabytes, between the lines of our own
+    disable_progress_bar()
+    try:
+        run_demo(out, overrides, console)
+    except (ValueError, OSError) as error:
+        console.print(f"[bold red]no demo:[/] {escape(str(error))}", highlight=False)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        console.print("[bold]interrupted[/]: call it again to start anew")
+        raise typer.Exit(130) from None
+
+
+def run_demo(out: Path, overrides: Sequence[str], console: Console) -> Findings:
+    """Prepare, train, translate, measure, tell. `overrides` change the recipe."""
+    began = time.monotonic()
+    data, run = out / "data", out / "run"
+    recipe = read_recipe(RECIPE, overrides)
+    _check_mixer(recipe)
+    _clear(data, run)
+    _say(console, "A grammar makes a corpus of German and English")
+    prepared = prepare(recipe.task, recipe.data, None, data, recipe=recipe.name, console=console)
+    _say(console, "A network of TaLK convolutions learns to translate it")
+    seconds = _train(Request(RECIPE, overrides, data, run), console)
+    _say(console, "It translates sentences that it has never seen")
+    found = _find_out(run, prepared, seconds, console)
+    write_page(found, out / "index.html")
+    _say_goodbye(found, out / "index.html", time.monotonic() - began, console)
+    return found
+
+
+def _check_mixer(recipe: Recipe) -> None:
+    config = recipe.config(vocab_size=recipe.data.vocabulary or 1)
+    mixers = {str(config.encoder_mixer), str(config.decoder_mixer)}
+    if mixers != {"talk"}:
+        raise ValueError(f"the demo shows windows, so model.mixer must be talk, got {mixers}")
+
+
+def _train(request: Request, console: Console) -> float:
+    """The seconds it took."""
+    began = time.monotonic()
+    if not train(request, console).finished:
+        raise ValueError(
+            f"training was interrupted. To go on without the page: {request.command()}"
+        )
+    return time.monotonic() - began
+
+
+def _find_out(run: Path, prepared: Prepared, seconds: float, console: Console) -> Findings:
+    opened = open_run(run)
+    model, tokenizer = opened.model, opened.tokenizer
+    assert isinstance(model, TaLKConvForConditionalGeneration)
+    assert isinstance(tokenizer, TaLKConvTokenizer)
+    translations = translate(opened, prepared)
+    bleu = bleu_of(translations)
+    console.print(_table_of(translations))
+    console.print(f"\n[bold]BLEU {bleu:.1f}[/] on {len(translations)} sentences", highlight=False)
+    _say(console, "How fast is the operation on this machine?")
+    return Findings(
+        bleu=bleu,
+        translations=translations,
+        log=read_log(run),
+        sentences=looks(model, tokenizer, translations),
+        speed=_measured(console),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        pairs=len(prepared.split("train")),
+        seconds=seconds,
+        machine=describe_machine(),
+        commands=[(why, line.format(run=run, data=prepared.folder)) for why, line in COMMANDS],
+    )
+
+
+def _clear(*folders: Path) -> None:
+    """What an earlier demo left; a folder that is something else is not touched."""
+    for folder in folders:
+        if (folder / "data.json").exists() or (folder / "run.json").exists():
+            shutil.rmtree(folder)
+
+
+def _measured(console: Console) -> Speed:
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("measure", total=len(LENGTHS))
+        speed = measure_speed(tell=lambda: progress.advance(task))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("tokens", *(f"{name}, ms" for name in speed.seconds)):
+        table.add_column(heading, justify="right")
+    for k, n in enumerate(speed.lengths):
+        table.add_row(f"{n:,}", *(f"{1e3 * times[k]:.2f}" for times in speed.seconds.values()))
+    console.print(table)
+    return speed
+
+
+def _table_of(translations: Sequence[Translation]) -> Table:
+    table = Table.grid(padding=(0, 2, 1, 0))
+    for one in chosen(translations, count=5, wrong=1):
+        sign = "[green]✓[/]" if one.right else "[red]✗[/]"
+        expected = "" if one.right else f"\n[dim]expected: {escape(one.reference)}[/]"
+        table.add_row(sign, f"{escape(one.source)}\n[bold]{escape(one.output)}[/]{expected}")
+    return table
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(f"\n[bold]{text}[/]")
+
+
+def _say_goodbye(found: Findings, page: Path, seconds: float, console: Console) -> None:
+    console.print(
+        f"\nAll of it took {seconds:.0f} seconds. [bold]Open {page}[/] to see what was learned: "
+        "translations, windows, curve, speed.\n\n[bold]What to type next[/]",
+        highlight=False,
+    )
+    for why, command in found.commands:
+        console.print(f"  {why}\n    [bold]{escape(command)}[/]", highlight=False, soft_wrap=True)

@@ -1,0 +1,165 @@
+"""One self-contained HTML page about what the demo found; it loads nothing from anywhere."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from talkconv.demo.charts import Axis, Line, chart, nice_ticks, powers_of_ten
+from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, SETTING, Speed
+from talkconv.demo.translations import Translation, chosen, marked
+from talkconv.demo.windows import Look
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the demo found, and what the page tells."""
+
+    bleu: float
+    # all unseen sentences
+    translations: Sequence[Translation]
+    # lines of the run's log: step and loss, or step and valid_bleu
+    log: Sequence[dict[str, Any]]
+    sentences: Sequence[Look]
+    speed: Speed
+    parameters: int
+    pairs: int
+    seconds: float
+    # as describe_machine() has it
+    machine: dict[str, Any]
+    # what to type next: (why, command)
+    commands: Sequence[tuple[str, str]]
+
+
+def write_page(found: Findings, path: Path) -> None:
+    """Complete or absent."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(page(found), encoding="utf-8")
+    partial.replace(path)
+
+
+def page(found: Findings) -> str:
+    template = Template((FOLDER / "page.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+        script=(FOLDER / "page.js").read_text(encoding="utf-8"),
+        data=_json({"sentences": list(found.sentences)}),
+        date=found.machine["date"],
+        lead=_lead(found),
+        facts=_facts(found),
+        mistakes=_mistakes(found),
+        translations="\n".join(map(_item, chosen(found.translations))),
+        curve=_curve(found),
+        curve_text=_curve_text(found),
+        speed=_speed_chart(found.speed),
+        speed_text=_speed_text(found.speed),
+        speed_note=escape(f"Medians of interleaved runs; {SETTING}. Both axes are logarithmic."),
+        commands="\n".join(
+            f"<div><dt>{escape(why)}</dt><dd><code>{escape(command)}</code></dd></div>"
+            for why, command in found.commands
+        ),
+        machine=escape(
+            "{processor}, {threads} threads, {system}; kernel {kernel}; talkconv {talkconv}, "
+            "torch {torch}, Python {python}.".format(**found.machine)
+        ),
+    )
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _lead(found: Findings) -> str:
+    return (
+        f"In {found.seconds:.0f} seconds on this machine, a network of Time-aware Large Kernel "
+        f"convolutions has learned to translate a small German into English, from "
+        f"{found.pairs:,} pairs of sentences that a grammar made. It has no self-attention: "
+        "each token decides how far to either side it looks."
+    )
+
+
+def _facts(found: Findings) -> str:
+    right = sum(one.right for one in found.translations) / len(found.translations)
+    facts = [
+        (f"{found.bleu:.1f}", "BLEU on unseen sentences"),
+        (f"{100 * right:.0f} %", "translated word for word as the reference"),
+        (f"{found.seconds:.0f} s", "training"),
+        (f"{found.parameters / 1e6:.2f} M", "parameters"),
+    ]
+    return "\n".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for value, name in facts)
+
+
+def _mistakes(found: Findings) -> str:
+    wrong = sum(not one.right for one in found.translations)
+    if not wrong:
+        return f"All {len(found.translations)} came out as the reference has them."
+    return (
+        f"Of {len(found.translations)}, {wrong} differ from the reference; some of those are "
+        "shown, with what differs <mark>marked</mark>."
+    )
+
+
+def _item(one: Translation) -> str:
+    output, reference = marked(one.output, one.reference)
+    source = f'<p class="source" lang="de">{escape(one.source)}</p>'
+    if one.right:
+        status = '<p class="status">as the reference</p>'
+    else:
+        status = f'<p class="status"><b>reference</b> {reference}</p>'
+    return f'<li>{source}<p class="output">{output}</p>{status}</li>'
+
+
+def _curve(found: Findings) -> str:
+    losses = [(line["step"], line["loss"]) for line in found.log if "loss" in line]
+    scores = [(line["step"], line["valid_bleu"]) for line in found.log if "valid_bleu" in line]
+    last = max(step for step, _ in [*losses, *scores])
+    steps = Axis("steps", 0, last, nice_ticks(0, last)[:-1] or [0.0], lambda step: f"{step:,.0f}")
+    ticks = nice_ticks(0, max(loss for _, loss in losses))
+    loss = Axis("training loss", 0, ticks[-1], ticks)
+    bleu = Axis("BLEU on validation sentences", 0, 100, [0, 20, 40, 60, 80, 100])
+    return chart(steps, loss, [Line("loss", "talk", losses)], "Training loss over steps") + chart(
+        steps, bleu, [Line("BLEU", "talk", [(0, 0), *scores])], "Validation BLEU over steps"
+    )
+
+
+def _curve_text(found: Findings) -> str:
+    losses = [line["loss"] for line in found.log if "loss" in line]
+    return (
+        f"The loss says how surprised the network is by each next token; it fell from "
+        f"{losses[0]:.1f} to {losses[-1]:.2f}. BLEU compares whole translations with their "
+        "references: 100 is every word in its place."
+    )
+
+
+def _speed_chart(speed: Speed) -> str:
+    lengths = speed.lengths
+    milliseconds = {name: [1e3 * one for one in times] for name, times in speed.seconds.items()}
+    every = [one for times in milliseconds.values() for one in times]
+    ticks = powers_of_ten(min(every), max(every))
+    kinds = {OURS: "talk", ATTENTION: "attention", DYNAMIC: "dynamic"}
+    return chart(
+        Axis("tokens in the sequence", lengths[0], lengths[-1], lengths, "{:,}".format, log=True),
+        Axis("milliseconds", ticks[0], ticks[-1], ticks, "{:,g}".format, log=True),
+        [
+            Line(name, kinds[name], list(zip(lengths, times, strict=True)))
+            for name, times in milliseconds.items()
+        ],
+        "Milliseconds over tokens for TaLK, attention and DynamicConv",
+    )
+
+
+def _speed_text(speed: Speed) -> str:
+    return (
+        f"One layer's mixing of {speed.lengths[0]} to {speed.lengths[-1]:,} tokens, measured just "
+        "now. Windows are read from running sums, so the time grows with the number of tokens, "
+        "whatever the windows; attention compares every token with every other. At "
+        f"{speed.lengths[-1]:,} tokens attention takes {speed.ratio(ATTENTION):.1f} times as long, "
+        f"a DynamicConv with kernels of the same width {speed.ratio(DYNAMIC):.1f} times."
+    )

@@ -1,0 +1,1 @@
+"""From a model to outputs and scores: `pip install "talkconv[text]"`."""

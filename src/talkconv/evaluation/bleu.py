@@ -1,0 +1,157 @@
+"""BLEU in each form that papers report, and chrF; sacreBLEU counts, the rules around it differ.
+
+| protocol       | what it is                                                                |
+|----------------|---------------------------------------------------------------------------|
+| tokenized      | Moses' multi-bleu.perl on text that is tokenized already                  |
+| tokenized-lc   | the same with -lc                                                         |
+| compound       | the same after hyphenated compounds are split: English-German since 2017  |
+| detok          | Moses' multi-bleu-detok.perl on raw text                                  |
+| sacrebleu      | sacreBLEU's default (13a) on raw text: the number to compare across papers |
+| sacrebleu-lc   | the same lowercased, for networks that write lowercase                    |
+| sacrebleu-intl | its international tokenization                                            |
+| chrf, chrf-lc  | chrF2 on raw text                                                         |
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from talkconv.evaluation.metric import Score, Statistics, score
+
+# Perl reads bytes and so splits at ASCII's spaces alone: the others, at which Python splits too,
+# become letters that no text has
+_SPACES = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_OTHER_SPACES = {ord(space): 0xE000 + index for index, space in enumerate(_SPACES)}
+_ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+# a hyphen between two characters, counted in bytes as Perl does: in a-b-c one hyphen is found, in
+# ä-ö-ü both are
+_COMPOUND = re.compile(rb"(\S)-(\S)")
+
+
+@dataclass(frozen=True)
+class SacreMetric:
+    """A metric of sacreBLEU, on text prepared as a script of Moses does if `moses` names one."""
+
+    name: str
+    counter: Any
+    # the script whose rules and output it has, else they are sacreBLEU's
+    moses: str | None = None
+    lowercase: bool = False
+    compounds: bool = False
+
+    @property
+    def signature(self) -> str:
+        if self.moses is not None:
+            return self.moses
+        # it is known once references were counted
+        self.counter.num_refs = 1
+        return str(self.counter.get_signature())
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
+        # what sacreBLEU's own tests of significance are made of
+        counted = self.counter._extract_corpus_statistics(
+            [self.prepare(line) for line in hypotheses],
+            [[self.prepare(line) for line in references]],
+        )
+        return np.array(counted, dtype=np.float64)
+
+    def prepare(self, line: str) -> str:
+        if self.moses is None:
+            return line
+        if self.lowercase:
+            line = line.translate(_ASCII_LOWER)
+        if self.compounds:
+            line = split_compounds(line)
+        return line.translate(_OTHER_SPACES) if self.counter.tokenizer_signature == "none" else line
+
+    def value(self, total: Statistics) -> float:
+        return float(self._computed(total).score)
+
+    def text(self, total: Statistics) -> str:
+        computed = self._computed(total)
+        if self.moses is None:
+            return str(computed.format(width=4))
+        precisions = "/".join(f"{precision:.1f}" for precision in computed.precisions)
+        return (
+            f"BLEU = {computed.score:.2f}, {precisions} (BP={computed.bp:.3f}, "
+            f"ratio={computed.ratio:.3f}, hyp_len={computed.sys_len}, ref_len={computed.ref_len})"
+        )
+
+    def _computed(self, total: Statistics) -> Any:
+        return self.counter._compute_score_from_stats(total.tolist())
+
+
+def split_compounds(line: str) -> str:
+    """well-known -> well ##AT##-##AT## known, as get_ende_bleu.sh does.
+
+    >>> split_compounds("a-b-c")
+    'a ##AT##-##AT## b-c'
+    """
+    return _COMPOUND.sub(rb"\1 ##AT##-##AT## \2", line.encode()).decode()
+
+
+def _multi_bleu(**rules: Any) -> BLEU:
+    return BLEU(smooth_method="none", force=True, **rules)
+
+
+_METRICS = {
+    "tokenized": lambda: SacreMetric(
+        "BLEU, tokenized", _multi_bleu(tokenize="none"), moses="multi-bleu.perl"
+    ),
+    "tokenized-lc": lambda: SacreMetric(
+        "BLEU, tokenized, lowercased",
+        _multi_bleu(tokenize="none"),
+        moses="multi-bleu.perl -lc",
+        lowercase=True,
+    ),
+    "compound": lambda: SacreMetric(
+        "BLEU, compounds split",
+        _multi_bleu(tokenize="none"),
+        moses="multi-bleu.perl after ##AT##-##AT##",
+        compounds=True,
+    ),
+    "detok": lambda: SacreMetric(
+        "BLEU, raw text (Moses)", _multi_bleu(tokenize="13a"), moses="multi-bleu-detok.perl"
+    ),
+    "sacrebleu": lambda: SacreMetric("sacreBLEU", BLEU(force=True)),
+    "sacrebleu-lc": lambda: SacreMetric("sacreBLEU, lowercased", BLEU(force=True, lowercase=True)),
+    "sacrebleu-intl": lambda: SacreMetric(
+        "sacreBLEU, international", BLEU(force=True, tokenize="intl")
+    ),
+    "chrf": lambda: SacreMetric("chrF2", CHRF()),
+    "chrf-lc": lambda: SacreMetric("chrF2, lowercased", CHRF(lowercase=True)),
+}
+BLEU_PROTOCOLS = tuple(_METRICS)
+# those whose text must be tokenized before
+TOKENIZED_PROTOCOLS = ("tokenized", "tokenized-lc", "compound")
+
+
+@cache
+def bleu_metric(protocol: str) -> SacreMetric:
+    if protocol not in _METRICS:
+        nearest = difflib.get_close_matches(protocol, _METRICS, n=1, cutoff=0.0)[0]
+        raise ValueError(
+            f"no protocol is called {protocol!r}: did you mean {nearest!r}? "
+            f"There are {', '.join(_METRICS)}"
+        )
+    return _METRICS[protocol]()
+
+
+def corpus_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], protocol: str = "sacrebleu"
+) -> Score:
+    """The score of outputs by one of the protocols.
+
+    >>> corpus_bleu(["the cat sat down"], ["the cat sat down"], "tokenized").text
+    'BLEU = 100.00, 100.0/100.0/100.0/100.0 (BP=1.000, ratio=1.000, hyp_len=4, ref_len=4)'
+    """
+    return score(bleu_metric(protocol), hypotheses, references)

@@ -1,0 +1,1 @@
+"""From prepared text to a trained network: recipes and training that never loses work."""

@@ -1,0 +1,120 @@
+"""`talkconv average`: one network whose weights are the mean of several checkpoints'."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from talkconv.evaluation.messages import one_message
+from talkconv.evaluation.run import RunCard
+from talkconv.training.checkpoint import checkpoints_of, replace, step_of
+
+AVERAGED = "averaged"
+WEIGHTS = "model.safetensors"
+SOURCES = "averaged.json"
+
+
+def average(run: Path, last: int = 10) -> Path:
+    """Write RUN/averaged, the mean of the run's last checkpoints, in place of an older one."""
+    RunCard.read(run)
+    return write_average(run, last_checkpoints(run, last), run / AVERAGED)
+
+
+def last_checkpoints(run: Path, count: int) -> list[Path]:
+    """The newest `count` checkpoints of a run, the oldest of them first."""
+    found = checkpoints_of(run)
+    if not 1 <= count <= len(found):
+        steps = ", ".join(str(step_of(path)) for path in found) or "none"
+        raise ValueError(
+            f"{run} has {len(found)} checkpoints (steps: {steps}), of which {count} cannot be "
+            "averaged. training.keep in the recipe says how many a run keeps"
+        )
+    return found[-count:]
+
+
+def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
+    """A model's folder like the run's others; it is complete, or what was there before remains."""
+    unfinished = out.with_name(f".{out.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        # all that is no weight: config, generation_config, tokenizer
+        for file in _model_folder(run).iterdir():
+            if file.name not in (WEIGHTS, SOURCES):
+                copy: Any = shutil.copytree if file.is_dir() else shutil.copy2
+                copy(file, unfinished / file.name)
+        save_file(mean_of(checkpoints), unfinished / WEIGHTS, metadata={"format": "pt"})
+        names = [checkpoint.name for checkpoint in checkpoints]
+        (unfinished / SOURCES).write_text(json.dumps({"checkpoints": names}, indent=2) + "\n")
+        replace(unfinished, out)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return out
+
+
+def mean_of(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of each tensor, added up in float64; one tensor at a time is in memory twice."""
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(safe_open(path / WEIGHTS, framework="pt")) for path in checkpoints
+        ]
+        names = _common_names(checkpoints, files)
+        return {name: _mean(name, checkpoints, files) for name in names}
+
+
+def _common_names(checkpoints: Sequence[Path], files: Sequence[Any]) -> list[str]:
+    names = set(files[0].keys())
+    for checkpoint, file in zip(checkpoints, files, strict=True):
+        differing = sorted(names ^ set(file.keys()))
+        if differing:
+            raise ValueError(
+                f"{checkpoints[0]} and {checkpoint} must have the same tensors, but only one of "
+                f"them has {differing[0]!r}: checkpoints of one network can be averaged"
+            )
+    return sorted(names)
+
+
+def _mean(name: str, checkpoints: Sequence[Path], files: Sequence[Any]) -> Tensor:
+    first: Tensor = files[0].get_tensor(name)
+    # numbers that are no weights, such as counters, are the newest checkpoint's
+    if not first.is_floating_point():
+        newest: Tensor = files[-1].get_tensor(name)
+        return newest
+    total = torch.zeros(first.shape, dtype=torch.float64)
+    for checkpoint, file in zip(checkpoints, files, strict=True):
+        tensor = file.get_tensor(name)
+        if tensor.shape != first.shape:
+            raise ValueError(
+                f"{name} must have one shape in all checkpoints, got {tuple(first.shape)} in "
+                f"{checkpoints[0]} and {tuple(tensor.shape)} in {checkpoint}"
+            )
+        total += tensor
+    return (total / len(files)).to(first.dtype)
+
+
+def _model_folder(run: Path) -> Path:
+    for name in ("best", "last"):
+        if (run / name / "config.json").exists():
+            return run / name
+    raise ValueError(f"{run} has no model best or last yet: wait for the first validation")
+
+
+def average_command(run: Path, last: int) -> None:
+    """average() for the command line."""
+    with one_message("not averaged"):
+        out = average(run, last)
+        sources = json.loads((out / SOURCES).read_text())["checkpoints"]
+        Console().print(
+            f"{out}: the mean of {len(sources)} checkpoints, {sources[0]} to {sources[-1]}. "
+            f"Use it with --model {AVERAGED}",
+            highlight=False,
+            soft_wrap=True,
+        )

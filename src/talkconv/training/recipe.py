@@ -1,0 +1,244 @@
+"""Recipes: TOML files read into typed settings, with overrides from the command line."""
+
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
+
+import talkconv
+from talkconv.data.settings import DataSettings
+from talkconv.evaluation.settings import GenerationSettings
+from talkconv.models import TaLKConvConfig, preset
+from talkconv.models.presets import PRESETS
+from talkconv.training.settings import TrainingSettings
+from talkconv.training.typed import nearest, typed
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TASKS = ("translation", "summarization", "language_modelling")
+_Settings = TypeVar("_Settings")
+# the tokenizer says these
+_NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size", "use_cache"}
+MODEL_KEYS = {
+    name: annotation
+    for name, annotation in inspect.get_annotations(TaLKConvConfig).items()
+    if name not in _NOT_IN_RECIPES
+    and not name.endswith("_token_id")
+    and get_origin(annotation) is not cast("Any", ClassVar)
+}
+
+
+@dataclass(frozen=True)
+class PaperScore:
+    """The [paper] section: what the paper reports of this network."""
+
+    # the number of its table
+    table: int
+    metric: str
+    score: float
+    # the other scores of the same row
+    also: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that a run is made of; one TOML file.
+
+    >>> recipe = read_recipe("iwslt14_de_en", ["model.mixer=dynamic", "training.max_steps=10"])
+    >>> recipe.training.max_steps, recipe.model["encoder_mixer"]
+    (10, 'dynamic')
+    """
+
+    name: str
+    task: str
+    data: DataSettings
+    # keys of TaLKConvConfig, the preset's among them
+    model: dict[str, Any]
+    training: TrainingSettings
+    generation: GenerationSettings
+    paper: PaperScore | None = None
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(TASKS)}; got {self.task!r}")
+        # sizes that do not fit each other are the recipe's mistake, and known now
+        config = self.config(vocab_size=10_000_000)
+        if config.is_encoder_decoder == (self.task == "language_modelling"):
+            needs = "no encoder" if config.is_encoder_decoder else "an encoder"
+            raise ValueError(
+                f"task {self.task!r} needs {needs}: model.encoder_l_max must "
+                f"{'be empty' if config.is_encoder_decoder else 'have an entry a layer'}, "
+                f"got {list(config.encoder_l_max)}"
+            )
+        by = self.training.validate_by
+        if by != "loss" and self.task == "language_modelling":
+            raise ValueError(f"training.validate_by must be 'loss' for {self.task}, got {by!r}")
+
+    def config(self, vocab_size: int) -> TaLKConvConfig:
+        """The network's settings, for a vocabulary of this size."""
+        return TaLKConvConfig(**self.model, vocab_size=vocab_size)
+
+    def sections(self) -> dict[str, Any]:
+        """As a recipe file has it, with every setting resolved; TOML has no null."""
+        sections: dict[str, Any] = {
+            "task": self.task,
+            "data": asdict(self.data),
+            "model": self.model,
+            "training": asdict(self.training),
+            "generation": asdict(self.generation),
+        }
+        if self.paper is not None:
+            sections["paper"] = asdict(self.paper)
+        return cast("dict[str, Any]", _without_none(sections))
+
+
+SECTIONS: dict[str, type] = {
+    "data": DataSettings,
+    "training": TrainingSettings,
+    "generation": GenerationSettings,
+    "paper": PaperScore,
+}
+
+
+def recipes_folder() -> Path:
+    """Where the recipes are: inside the installed package, or at the root of a clone."""
+    package = Path(talkconv.__file__).parent
+    inside = package / "recipes"
+    return inside if inside.is_dir() else package.parents[1] / "recipes"
+
+
+def recipe_names() -> list[str]:
+    return sorted(path.stem for path in recipes_folder().glob("*.toml"))
+
+
+def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A recipe by the name of a shipped one or by its path, with `section.key=value` changes."""
+    path = _find(str(name_or_path))
+    sections = read_toml(path)
+    for change in overrides:
+        override(sections, change)
+    try:
+        return make_recipe(path.stem, sections)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            sections: dict[str, Any] = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} must be TOML: {error}") from error
+    return sections
+
+
+def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:
+    """A recipe from the sections of its file."""
+    known = ["task", "model", *SECTIONS]
+    for section, values in sections.items():
+        if section not in known:
+            raise ValueError(
+                f"no section is called {section!r}: {nearest(section, known, 'there are')}"
+            )
+        if section != "task" and not isinstance(values, Mapping):
+            raise ValueError(f"{section} must be a section, [{section}], got {values!r}")
+    for section in ("task", "data", "model"):
+        if section not in sections:
+            raise ValueError(
+                f"a recipe must have {section}, got {', '.join(sections) or 'nothing'}"
+            )
+    paper = sections.get("paper")
+    return Recipe(
+        name=name,
+        task=typed(sections["task"], str, "task"),
+        data=_settings(DataSettings, "data", sections["data"]),
+        model=_model(sections["model"]),
+        training=_settings(TrainingSettings, "training", sections.get("training", {})),
+        generation=_settings(GenerationSettings, "generation", sections.get("generation", {})),
+        paper=None if paper is None else _settings(PaperScore, "paper", paper),
+    )
+
+
+def _find(name_or_path: str) -> Path:
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise ValueError(f"{path} is not there: give a recipe file, or one of {recipe_names()}")
+        return path
+    shipped = recipes_folder() / f"{name_or_path}.toml"
+    if not shipped.is_file():
+        hint = nearest(name_or_path, recipe_names(), "there are")
+        raise ValueError(
+            f"no recipe is called {name_or_path!r}: {hint}, or a path that ends in .toml"
+        )
+    return shipped
+
+
+def _settings(kind: type[_Settings], section: str, values: Mapping[str, Any]) -> _Settings:
+    annotations = get_type_hints(kind)
+    checked = {}
+    for key, value in values.items():
+        if key not in annotations:
+            hint = nearest(key, list(annotations), f"[{section}] has")
+            raise ValueError(f"no setting is called {section}.{key}: {hint}")
+        checked[key] = typed(value, annotations[key], f"{section}.{key}")
+    for each in fields(cast("Any", kind)):
+        required = each.default is MISSING and each.default_factory is MISSING
+        if required and each.name not in checked:
+            raise ValueError(f"a recipe must have {section}.{each.name}")
+    return kind(**checked)
+
+
+def _model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """preset = "..." is the ground, mixer = "..." stands for both stacks, the rest are changes."""
+    known = ["preset", "mixer", *MODEL_KEYS]
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        if key in _NOT_IN_RECIPES:
+            raise ValueError(f"model.{key} must be left out: the prepared data says it")
+        if key not in known:
+            hint = nearest(key, known, "[model] has")
+            raise ValueError(f"no setting is called model.{key}: {hint}")
+        if key == "mixer":
+            word = typed(value, str | list[str], "model.mixer")
+            changes |= {"encoder_mixer": word, "decoder_mixer": word}
+        elif key != "preset":
+            changes[key] = typed(value, MODEL_KEYS[key], f"model.{key}")
+    if "preset" not in values:
+        return changes
+    name = typed(values["preset"], str, "model.preset")
+    preset(name)  # says which there are
+    ground = {key: value for key, value in PRESETS[name].items() if key not in _NOT_IN_RECIPES}
+    return {**ground, **changes}
+
+
+def override(sections: dict[str, Any], change: str) -> None:
+    """One `section.key=value` of the command line into the sections of a file."""
+    place, equals, text = change.partition("=")
+    section, dot, key = place.strip().partition(".")
+    if not (equals and dot and key):
+        raise ValueError(
+            f"an override must be section.key=value, like training.max_steps=1000; got {change!r}"
+        )
+    values = sections.setdefault(section, {})
+    if not isinstance(values, dict):
+        raise ValueError(f"{section} is not a section that has keys, got {change!r}")
+    if text.strip() == "none":
+        # TOML has no null: a setting that is left out is what its owner makes of it
+        values.pop(key, None)
+        return
+    try:
+        values[key] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[key] = text.strip()
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(each) for key, each in value.items() if each is not None}
+    return list(value) if isinstance(value, tuple) else value

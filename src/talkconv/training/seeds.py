@@ -1,0 +1,89 @@
+"""`talkconv train --seeds N`: the same recipe from N random starts, and the best of them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import torch.distributed as dist
+from rich.console import Console
+from rich.table import Table
+
+from talkconv.data.folders import whole_file
+from talkconv.evaluation.run import RunCard
+from talkconv.training import checkpoint as checkpoints
+from talkconv.training.recipe import read_recipe
+from talkconv.training.train import Outcome, Request, train
+from talkconv.training.trainer import BEST
+
+REPORT = "seeds.json"
+
+
+def train_seeds(request: Request, seeds: int, console: Console) -> bool:
+    """Train OUT/seed-1 to OUT/seed-N one after the other; OUT/best is the best one's best network.
+
+    Like the paper, which reports the test score of the seed with the best validation score. True
+    when all are finished: what Ctrl-C stopped goes on with --resume.
+    """
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}")
+    recipe = read_recipe(request.recipe, request.overrides)
+    out = request.out or Path("runs") / recipe.name
+    outcomes = []
+    for seed in range(1, seeds + 1):
+        folder = out / f"seed-{seed}"
+        console.print(f"[bold]seed {seed} of {seeds}[/]", highlight=False)
+        changed = replace(
+            request, out=folder, overrides=[*request.overrides, f"training.seed={seed}"]
+        )
+        outcomes.append(train(changed, console))
+        if not outcomes[-1].finished:
+            return False
+    best = choose(outcomes)
+    if not dist.is_initialized() or dist.get_rank() == 0:
+        _write(out, outcomes, best)
+    _print(outcomes, best, console)
+    return True
+
+
+def choose(outcomes: list[Outcome]) -> Outcome:
+    """The one with the best validation score; of equals the first."""
+
+    def score(outcome: Outcome) -> float:
+        value = outcome.state.best_metric
+        assert value is not None
+        return -value if outcome.recipe.training.validate_by == "loss" else value
+
+    return max(outcomes, key=score)
+
+
+def _write(out: Path, outcomes: list[Outcome], best: Outcome) -> None:
+    report = {
+        "metric": best.recipe.training.validate_by,
+        "best": best.recipe.training.seed,
+        "seeds": [
+            {
+                "seed": outcome.recipe.training.seed,
+                "score": outcome.state.best_metric,
+                "step": outcome.state.best_global_step,
+            }
+            for outcome in outcomes
+        ],
+    }
+    with whole_file(out / REPORT) as path:
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    checkpoints.recover(out)
+    checkpoints.publish(best.out / BEST, out / BEST)
+    RunCard.read(best.out).write(out)
+
+
+def _print(outcomes: list[Outcome], best: Outcome, console: Console) -> None:
+    by = best.recipe.training.validate_by
+    table = Table("seed", f"validation {by}", "step", "")
+    for outcome in outcomes:
+        table.add_row(
+            str(outcome.recipe.training.seed),
+            f"{outcome.state.best_metric:.4g}",
+            str(outcome.state.best_global_step),
+            "best" if outcome is best else "",
+        )
+    console.print(table)

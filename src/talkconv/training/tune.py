@@ -1,0 +1,173 @@
+"""`talkconv tune`: the number of averaged checkpoints and the length penalty, on validation."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from talkconv.data.prepared import Prepared
+from talkconv.evaluation.bleu import corpus_bleu
+from talkconv.evaluation.evaluate import data_of, generation_settings
+from talkconv.evaluation.generation import Writer
+from talkconv.evaluation.messages import one_message
+from talkconv.evaluation.perplexity import perplexity
+from talkconv.evaluation.rouge import rouge
+from talkconv.evaluation.run import Run, RunCard, open_run
+from talkconv.evaluation.settings import GenerationSettings
+from talkconv.training.average import AVERAGED, last_checkpoints, write_average
+from talkconv.training.checkpoint import checkpoints_of
+
+LENGTH_PENALTIES = (0.2, 0.6, 1.0, 1.4, 1.8)
+CHECKPOINTS = (1, 3, 5, 10)
+# a name that the next training takes away if this process is killed
+_TRIAL = ".tune.unfinished"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A choice and its score, of which a larger one is better."""
+
+    # how many of the last checkpoints are averaged; 0: the best checkpoint, as it is
+    checkpoints: int
+    # None for language models, which have no outputs
+    length_penalty: float | None
+    score: float
+
+    @property
+    def model(self) -> str:
+        return f"mean of {self.checkpoints}" if self.checkpoints else "best"
+
+
+def tune(
+    run: Path,
+    *,
+    length_penalties: Sequence[float] = LENGTH_PENALTIES,
+    checkpoints: Sequence[int] | None = None,
+    lines: int | None = None,
+    data: Path | None = None,
+    tell: Callable[[Trial], object] = lambda trial: None,
+) -> list[Trial]:
+    """Try all choices on the validation set, and make the best one the run's default.
+
+    All trials, the best first. `lines` takes about so many of the validation set, evenly spread.
+    `checkpoints` says how many to average; None: 1, 3, 5 and 10, as far as the run has them.
+    """
+    card = RunCard.read(run)
+    there = len(checkpoints_of(run))
+    counts = [count for count in CHECKPOINTS if count <= there]
+    counts = [0, *(counts if checkpoints is None else checkpoints)]
+    for count in counts[1:]:
+        last_checkpoints(run, count)
+    trials = []
+    for count in counts:
+        opened = _open(run, count)
+        try:
+            for trial in _trials(opened, count, data_of(opened, data), length_penalties, lines):
+                tell(trial)
+                trials.append(trial)
+        finally:
+            shutil.rmtree(run / _TRIAL, ignore_errors=True)
+    # of equals the one that was tried first: fewer checkpoints, a smaller penalty
+    trials.sort(key=lambda trial: -trial.score)
+    _choose(run, card, trials[0])
+    return trials
+
+
+def _open(run: Path, count: int) -> Run:
+    if not count:
+        return open_run(run, "best")
+    write_average(run, last_checkpoints(run, count), run / _TRIAL)
+    return open_run(run, _TRIAL)
+
+
+def _trials(
+    run: Run, count: int, prepared: Prepared, penalties: Sequence[float], lines: int | None
+) -> list[Trial]:
+    if run.card.task == "language_modelling":
+        return [Trial(count, None, -_perplexity(run, prepared))]
+    sources, references = prepared.texts("valid")
+    step = 1 if lines is None else max(1, len(sources) // lines)
+    sources, references = sources[::step], references[::step]
+    settings = generation_settings(run, prepared)
+    return [
+        Trial(count, each, _score(run, sources, references, replace(settings, length_penalty=each)))
+        for each in penalties
+    ]
+
+
+def _perplexity(run: Run, prepared: Prepared) -> float:
+    model: Any = run.model
+    tokens = [token for row in prepared.split("valid")["tokens"] for token in row]
+    block = prepared.settings.block
+    return perplexity(model, tokens, block=block, context=block // 2).per_token
+
+
+def _score(
+    run: Run, sources: Sequence[str], references: Sequence[str], settings: GenerationSettings
+) -> float:
+    """Tokenized BLEU, or the mean of ROUGE-1, -2 and -L."""
+    writer = Writer(run.model, run.tokenizer, settings, run.target_tokenizer)
+    outputs = [output for (output,) in writer.outputs(sources)]
+    if run.card.task == "summarization":
+        scores = rouge([output.text for output in outputs], references)
+        return sum(score.value for score in scores) / len(scores)
+    tokenizer: Any = run.target_tokenizer
+    return corpus_bleu(
+        [tokenizer.decode_tokenized(output.tokens) for output in outputs],
+        [tokenizer.tokenized_text(line) for line in references],
+        "tokenized",
+    ).value
+
+
+def _choose(run: Path, card: RunCard, trial: Trial) -> None:
+    """What generate and evaluate take unless told otherwise."""
+    if trial.checkpoints:
+        write_average(run, last_checkpoints(run, trial.checkpoints), run / AVERAGED)
+    generation = card.generation.changed({"length_penalty": trial.length_penalty})
+    model = AVERAGED if trial.checkpoints else "best"
+    replace(card, model=model, generation=generation).write(run)
+
+
+def grid(trials: Sequence[Trial], task: str) -> Table:
+    """Models down, length penalties across; the best is bold."""
+    names = {"translation": "tokenized BLEU", "summarization": "mean ROUGE"}
+    table = Table(title=f"{names.get(task, 'perplexity')} on valid", title_justify="left")
+    tried = sorted({t.length_penalty for t in trials if t.length_penalty is not None})
+    penalties: Sequence[float | None] = tried or [None]
+    table.add_column("model")
+    for penalty in penalties:
+        table.add_column("" if penalty is None else f"penalty {penalty:g}", justify="right")
+    found = {(t.checkpoints, t.length_penalty): t.score for t in trials}
+    best = trials[0]
+    for count in sorted({t.checkpoints for t in trials}):
+        cells = []
+        for penalty in penalties:
+            chosen = (count, penalty) == (best.checkpoints, best.length_penalty)
+            value = f"{abs(found[count, penalty]):.2f}"
+            cells.append(f"[bold]{value}[/]" if chosen else value)
+        table.add_row(Trial(count, None, 0.0).model, *cells)
+    return table
+
+
+def tune_command(run: Path, **options: Any) -> None:
+    """tune() for the command line."""
+    console = Console()
+
+    def tell(trial: Trial) -> None:
+        penalty = "" if trial.length_penalty is None else f", penalty {trial.length_penalty:g}"
+        console.print(f"{trial.model}{penalty}: {abs(trial.score):.2f}", highlight=False)
+
+    with one_message("not tuned"):
+        trials = tune(run, tell=tell, **options)
+        card = RunCard.read(run)
+        console.print(grid(trials, card.task))
+        console.print(
+            f"{run / 'run.json'} now says model = {card.model}, "
+            f"length_penalty = {card.generation.length_penalty:g}",
+            highlight=False,
+            soft_wrap=True,
+        )

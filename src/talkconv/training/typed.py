@@ -1,0 +1,88 @@
+"""Values of a recipe against the types of the settings they are for."""
+
+import difflib
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin
+
+
+def typed(value: Any, annotation: Any, where: str) -> Any:
+    """`value` as `annotation` wants it: a whole number may be a float, a list a tuple.
+
+    >>> typed(1, float, "training.clip")
+    1.0
+    """
+    fitting, result = _fit(value, annotation)
+    if not fitting:
+        raise ValueError(f"{where} must be {_name(annotation)}, got {value!r}")
+    return result
+
+
+def nearest(word: str, known: Sequence[str], otherwise: str) -> str:
+    """The known word that was probably meant, or all of them after `otherwise`."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known)}"
+
+
+def _fit(value: Any, annotation: Any) -> tuple[bool, Any]:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        # an exact type first: 3 stays an int where both int and float would do
+        for each in sorted(inner, key=lambda each: type(value) is not each):
+            fitting, result = _fit(value, each)
+            if fitting:
+                return True, result
+        return False, None
+    if origin is Literal:
+        return value in inner, value
+    if origin is tuple:
+        return _fit_tuple(value, inner)
+    if origin is dict:
+        return _fit_dict(value, inner)
+    if origin is not None and issubclass(origin, Sequence):
+        return _fit_list(value, inner[0])
+    if annotation is float and type(value) is int:
+        return True, float(value)
+    return type(value) is annotation, value
+
+
+def _fit_list(value: Any, inner: Any) -> tuple[bool, Any]:
+    if not isinstance(value, list | tuple):
+        return False, None
+    fitted = [_fit(each, inner) for each in value]
+    return all(fitting for fitting, _ in fitted), [result for _, result in fitted]
+
+
+def _fit_tuple(value: Any, inner: tuple[Any, ...]) -> tuple[bool, Any]:
+    if not isinstance(value, list | tuple) or len(value) != len(inner):
+        return False, None
+    fitted = [_fit(each, kind) for each, kind in zip(value, inner, strict=True)]
+    return all(fitting for fitting, _ in fitted), tuple(result for _, result in fitted)
+
+
+def _fit_dict(value: Any, inner: tuple[Any, ...]) -> tuple[bool, Any]:
+    if not isinstance(value, Mapping):
+        return False, None
+    fitting, results = _fit_list(list(value.values()), inner[1])
+    return fitting, dict(zip(value, results or [], strict=fitting))
+
+
+def _name(annotation: Any) -> str:
+    """The annotation in words.
+
+    >>> _name(tuple[float, float])
+    'a list of 2: a number, a number'
+    """
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_name(each) for each in inner if each is not types.NoneType)
+    if origin is Literal:
+        return f"one of {', '.join(repr(each) for each in inner)}"
+    if origin is tuple:
+        return f"a list of {len(inner)}: {', '.join(_name(each) for each in inner)}"
+    if origin is dict:
+        return f"a table of {_name(inner[1])}"
+    if origin is not None:
+        return f"a list of {_name(inner[0])}"
+    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    return words.get(annotation, str(annotation))

@@ -1,0 +1,40 @@
+"""Raw files that the tests write, and what they prepare from them."""
+
+import gzip
+from pathlib import Path
+
+from talkconv.data.settings import DataSettings
+
+PAIRS = DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=60)
+SUMMARIES = DataSettings(corpus="summaries", vocabulary=80)
+WORDS = DataSettings(corpus="text", block=8)
+
+GERMAN = ["Der Hund läuft.", "Die Katze schläft.", "Ein Hund schläft nicht."]
+ENGLISH = ["The dog runs.", "The cat sleeps.", "A dog doesn't sleep."]
+
+
+def write(path: Path, lines: list[str], end: str = "\n") -> Path:
+    """A text file, gzipped if it is called so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(line + end for line in lines).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def write_pairs(folder: Path, times: int = 4) -> Path:
+    for split in ("train", "valid", "test"):
+        repeated = times if split == "train" else 1
+        write(folder / f"{split}.de", GERMAN * repeated)
+        write(folder / f"{split}.en", ENGLISH * repeated)
+    return folder
+
+
+def write_text(folder: Path) -> Path:
+    for split in ("train", "valid", "test"):
+        write(folder / f"{split}.txt", ["", " = A title = ", "", " one two two three <unk> ", ""])
+    return folder
+
+
+def left_in(folder: Path) -> list[str]:
+    """Everything in a folder, hidden or not."""
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,51 @@
+import math
+import os
+
+import pytest
+
+from talkconv.data.crew import Crew
+
+
+def die(_):
+    os._exit(9)
+
+
+def test_one_process_and_many_agree():
+    with Crew(1) as one, Crew(2) as two:
+        expected = [math.sqrt(n) for n in range(50)]
+        assert list(one.run(math.sqrt, range(50))) == expected
+        assert list(two.run(math.sqrt, iter(range(50)))) == expected
+        # mistakes come through
+        with pytest.raises(ValueError, match=r"math domain|nonnegative"):
+            list(two.run(math.sqrt, [1, 2, -1]))
+        assert list(two.run(math.sqrt, [4, 9])) == [2, 3]
+
+
+def test_tasks_are_read_no_faster_than_they_are_done():
+    drawn = []
+
+    def tasks():
+        for n in range(100):
+            drawn.append(n)
+            yield n
+
+    with Crew(2) as crew:
+        results = crew.run(math.sqrt, tasks())
+        next(results)
+        assert len(drawn) <= 5
+
+
+def test_a_worker_that_dies_is_told():
+    with Crew(2) as crew, pytest.raises(OSError, match=r"killed, perhaps for want of memory"):
+        list(crew.run(die, range(4)))
+
+
+def test_one_task_starts_no_process():
+    with Crew(2) as crew:
+        assert list(crew.run(os.getpgid, [0])) == [os.getpgid(0)]
+        assert crew._pool is None
+
+
+def test_workers_are_positive():
+    with pytest.raises(ValueError, match="workers must be positive, got 0"):
+        Crew(0)

@@ -1,0 +1,73 @@
+import pytest
+
+from talkconv.data.lines import Reading
+from talkconv.data.own_files import pairs, summaries, text, wikitext
+from talkconv.data.settings import DataSettings
+from tests.data.cases import PAIRS, SUMMARIES, WORDS, write
+
+
+def rows_of(corpus):
+    return {name: list(split.rows(Reading())) for name, split in corpus.splits.items()}
+
+
+def test_aligned_files(tmp_path):
+    write(tmp_path / "train.de.gz", ["eins", "zwei"])
+    write(tmp_path / "train.en", ["one", "two"])
+    for lang in ("de", "en"):
+        write(tmp_path / f"val.{lang}", [lang])
+    assert rows_of(pairs(tmp_path, PAIRS)) == {
+        "train": [("eins", "one"), ("zwei", "two")],
+        "valid": [("de", "en")],
+    }
+
+
+def test_aligned_files_of_one_language(tmp_path):
+    for split in ("train", "valid"):
+        write(tmp_path / f"{split}.source", ["s"])
+        write(tmp_path / f"{split}.target", ["t"])
+    assert rows_of(pairs(tmp_path, DataSettings(corpus="pairs")))["train"] == [("s", "t")]
+
+
+def test_summaries(tmp_path):
+    for split, end in (("train", "summary"), ("valid", "target"), ("test", "summary")):
+        write(tmp_path / f"{split}.source", ["long"])
+        write(tmp_path / f"{split}.{end}", ["short"])
+    found = rows_of(summaries(tmp_path, SUMMARIES))
+    assert found == {split: [("long", "short")] for split in ("train", "valid", "test")}
+
+
+def test_running_text(tmp_path):
+    for split in ("train", "dev"):
+        write(tmp_path / f"{split}.txt", ["a b", "", "c"])
+    expected = [("a b",), ("",), ("c",)]
+    assert rows_of(text(tmp_path, WORDS)) == {"train": expected, "valid": expected}
+
+
+def test_wikitext_as_published(tmp_path):
+    for split in ("train", "valid", "test"):
+        write(tmp_path / f"wiki.{split}.tokens", ["", " = Title = ", ""])
+    found = rows_of(wikitext(tmp_path, WORDS))
+    assert found["train"] == [("",), (" = Title = ",), ("",)]
+    assert list(found) == ["train", "valid", "test"]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "settings", "names"),
+    [
+        (pairs, PAIRS, ["train.de", "train.en", "valid.de", "valid.en"]),
+        (summaries, SUMMARIES, ["train.source", "train.summary", "valid.source", "valid.summary"]),
+        (text, WORDS, ["train.txt", "valid.txt"]),
+        (wikitext, WORDS, ["wiki.train.tokens", "wiki.valid.tokens"]),
+    ],
+)
+def test_missing_files_are_listed(tmp_path, corpus, settings, names):
+    with pytest.raises(ValueError, match=r"must hold these files") as error:
+        corpus(tmp_path, settings)
+    assert str(error.value).split("\n")[1:-1] == [f"  {name}" for name in names]
+
+
+def test_half_a_test_set_is_a_mistake(tmp_path):
+    for name in ("train.de", "train.en", "valid.de", "valid.en", "test.de"):
+        write(tmp_path / name, ["x"])
+    with pytest.raises(ValueError, match=r"test\.en"):
+        pairs(tmp_path, PAIRS)

@@ -1,0 +1,110 @@
+from collections import Counter
+
+import pytest
+from transformers import AutoTokenizer
+
+from talkconv.data.moses import Moses
+from talkconv.data.settings import DataSettings
+from talkconv.data.tokenizer import load_tokenizer, make_tokenizer
+from talkconv.data.vocabulary import bpe_backend, word_backend
+
+TEXTS = {
+    "de": ["Ein Mann schläft nicht.", "Wie geht's dir?"],
+    "en": ["A man doesn't sleep.", 'He said "yes" (twice) & left.'],
+}
+SETTINGS = DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=120)
+
+
+def made(**rules):
+    settings = DataSettings(**{**SETTINGS.as_dict(), **rules})
+    words = Counter()
+    for lang, lines in TEXTS.items():
+        moses = Moses(lang, lowercase=settings.lowercase)
+        words.update(word for line in lines for word in moses.tokenize(line).split())
+    return make_tokenizer(bpe_backend(words, 120), settings)
+
+
+@pytest.fixture(params=["made", "load_tokenizer", "AutoTokenizer"])
+def tokenizer(request, tmp_path):
+    """As made, and as read back in either way."""
+    tokenizer = made()
+    if request.param == "made":
+        return tokenizer
+    tokenizer.save_pretrained(tmp_path)
+    reader = {"load_tokenizer": load_tokenizer, "AutoTokenizer": AutoTokenizer.from_pretrained}
+    return reader[request.param](tmp_path)
+
+
+def test_raw_text_in_raw_text_out(tokenizer):
+    for text in TEXTS["en"]:
+        ids = tokenizer(text_target=text)["input_ids"]
+        assert ids[-1] == tokenizer.eos_token_id == 2
+        assert tokenizer.unk_token_id not in ids
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_batches(tokenizer):
+    batch = tokenizer(TEXTS["de"], padding=True, return_tensors="pt")
+    lengths = [len(tokenizer(text)["input_ids"]) for text in TEXTS["de"]]
+    assert batch["input_ids"].shape == (2, max(lengths))
+    assert batch["attention_mask"].sum(1).tolist() == lengths
+    assert (batch["input_ids"][batch["attention_mask"] == 0] == 1).all()
+    targets = tokenizer(text_target=TEXTS["en"])["input_ids"]
+    assert tokenizer.batch_decode(targets, skip_special_tokens=True) == TEXTS["en"]
+
+
+def test_each_side_has_its_language(tokenizer):
+    both = tokenizer("Wie geht's dir?", text_target="A man doesn't sleep.")
+    # German sets an apostrophe apart, English keeps it with its contraction
+    assert tokenizer.decode_tokenized(both["input_ids"]) == "Wie geht &apos; s dir ?"
+    assert tokenizer.decode_tokenized(both["labels"]) == "A man doesn &apos;t sleep ."
+    assert tokenizer.tokenized_text("doesn't") == "doesn &apos;t"
+    assert tokenizer.tokenized_text("geht's", "de") == "geht &apos; s"
+    # and text_target leaves no trace
+    assert tokenizer("geht's")["input_ids"] == tokenizer("geht 's")["input_ids"]
+
+
+def test_subwords_of_raw_text(tokenizer):
+    assert "".join(tokenizer.tokenize("Ein Mann.")).split("</w>") == ["Ein", "Mann", ".", ""]
+
+
+def test_nothing_is_eos(tokenizer):
+    assert tokenizer("")["input_ids"] == [2]
+    assert tokenizer.decode([2], skip_special_tokens=True) == ""
+
+
+def test_the_recipes_rules_are_kept(tmp_path):
+    made(lowercase=True, split_hyphens=True).save_pretrained(tmp_path)
+    read = load_tokenizer(tmp_path)
+    assert read.tokenized_text("Ein-Mann") == "ein @-@ mann"
+
+
+def test_special_names_in_a_text_are_text():
+    tokenizer = made()
+    ids = tokenizer("</s> <pad>")["input_ids"]
+    assert ids.count(2) == 1
+    assert 1 not in ids
+
+
+def test_word_level():
+    settings = DataSettings(corpus="text")
+    tokenizer = make_tokenizer(word_backend({"a": 3, "b": 2, "@-@": 1}), settings)
+    assert tokenizer(" b  a @-@ new ")["input_ids"] == [5, 4, 6, 3, 2]
+    assert tokenizer.decode([5, 4, 6, 2], skip_special_tokens=True) == "b a @-@"
+
+
+def test_special_names_in_words(tmp_path):
+    settings = DataSettings(corpus="text")
+    make_tokenizer(word_backend({"a": 3, "a<s>b": 2}), settings).save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer("a <s> </s> <pad> <unk> a<s>b x</s>")["input_ids"] == [4, 3, 3, 3, 3, 5, 3, 2]
+
+
+def test_pairs_and_words_are_refused():
+    with pytest.raises(ValueError, match="one raw text or a list of them"):
+        made()(["Ein", "Mann"], is_split_into_words=True)
+
+
+def test_a_folder_without_a_tokenizer(tmp_path):
+    with pytest.raises(ValueError, match=r"must be a folder with tokenizer\.json"):
+        load_tokenizer(tmp_path)

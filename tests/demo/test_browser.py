@@ -1,0 +1,188 @@
+"""The page in a real browser: it shows what it should, reacts, fits a phone, and turns dark."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from talkconv.demo.page import write_page
+from tests.demo.cases import findings
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
+    None,
+)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium or google-chrome on PATH")
+
+FLAGS = """
+    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars
+    --disable-background-networking --disable-component-update --disable-sync
+    --disable-dev-shm-usage --virtual-time-budget=5000 --window-size=1300,1000
+"""
+# the page stands in a frame of the width to be tried; what `script` returns is written out
+AROUND = """<!doctype html><meta charset="utf-8">
+<iframe id="frame" style="width:{width}px;height:900px;border:0"></iframe>
+<pre id="result"></pre>
+<script>
+const errors = [], frame = document.getElementById("frame");
+const text = {text};
+frame.onload = () => {{
+  const page = frame.contentWindow, find = (choice) => page.document.querySelector(choice);
+  const all = (choice) => [...page.document.querySelectorAll(choice)];
+  let result;
+  try {{ result = (() => {{ {script} }})(); }} catch (error) {{ errors.push(String(error)); }}
+  const said = JSON.stringify({{ result, errors: [...errors, ...page.errors] }});
+  document.getElementById("result").textContent = said;
+}};
+frame.srcdoc = text.replace("<head>", "<head><script>window.errors = [];" +
+  "addEventListener('error', (event) => errors.push(event.message));<" + "/script>");
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_page(findings(), folder / "index.html")
+    return folder
+
+
+def ask(folder, script, *flags, width=1100):
+    """What a script says that runs once the page is there."""
+    text = json.dumps((folder / "index.html").read_text(encoding="utf-8")).replace("</", "<\\/")
+    around = folder / "around.html"
+    around.write_text(AROUND.format(width=width, text=text, script=script), encoding="utf-8")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    command = [BROWSER, *FLAGS.split(), *flags, profile, "--dump-dom", around.as_uri()]
+    done = subprocess.run(command, capture_output=True, timeout=90, check=True)
+    found = re.search(r'<pre id="result">(.+?)</pre>', done.stdout.decode(), flags=re.DOTALL)
+    assert found, done.stderr.decode()[-2000:]
+    answer = json.loads(html.unescape(found.group(1)))
+    assert answer["errors"] == []
+    return answer["result"]
+
+
+def test_it_shows_what_was_learned_and_loads_nothing(folder):
+    seen = ask(
+        folder,
+        """
+        return {
+          sections: all("main > section").map((one) => one.getBoundingClientRect().height > 100),
+          miniatures: all("#overview button svg").length,
+          tokens: all("#tokens button").map((one) => one.textContent),
+          rows: all("#roll .row").length,
+          charts: all("svg.chart").length,
+          marks: all(".translations mark").map((one) => one.textContent),
+          options: all("#sentence option").map((one) => one.textContent),
+          loaded: page.performance.getEntriesByType("resource").length,
+        };
+        """,
+    )
+    assert seen["sections"] == [True] * 5
+    assert seen["miniatures"] == 2 * 2
+    assert seen["tokens"] == ["Die", "Frau", "ruft", "an", "■"]
+    assert seen["rows"] == 5
+    assert seen["charts"] == 3
+    assert seen["marks"] == ["<b>man", "woman"]
+    assert seen["options"] == ["Die Frau ruft an.", "</script> & <b>"]
+    assert seen["loaded"] == 0
+
+
+def test_pointing_at_a_token_shows_its_reach(folder):
+    layer = findings().sentences[0]["encoder"]["layers"][1]
+    head, token = 1, 2
+    seen = ask(
+        folder,
+        f"""
+        all("#overview button")[2 + {head}].click();
+        all("#tokens button")[{token}].dispatchEvent(new page.PointerEvent("pointerenter"));
+        return {{
+          chosen: find("#chosen").textContent,
+          reach: find("#reach").textContent,
+          weights: all("#tokens button").map((one) => +one.style.getPropertyValue("--weight")),
+          pressed: all("#tokens button").findIndex((one) => one.ariaPressed === "true"),
+          row: all("#roll .row").findIndex((one) => one.classList.contains("on")),
+        }};
+        """,
+    )
+    left, right = (layer[side][head][token] for side in ("left", "right"))
+    assert seen["chosen"] == "encoder, layer 2, head 2"
+    assert (
+        seen["reach"] == f"“ruft” looks {left:.1f} tokens to the left and {right:.1f} to the right."
+    )
+    assert seen["pressed"] == seen["row"] == token
+    for j, weight in enumerate(seen["weights"]):
+        reach = left if j <= token else right
+        assert weight == pytest.approx(max(0, min(1, 1 + reach - abs(token - j))), abs=1e-6)
+
+
+def test_a_tap_on_a_row_does_the_same_and_the_decoder_looks_back_only(folder):
+    seen = ask(
+        folder,
+        """
+        find("[data-side=decoder]").click();
+        all("#roll .row")[1].dispatchEvent(new page.MouseEvent("click"));
+        const bar = (row) => row.querySelector(".bar").getBoundingClientRect();
+        const self = (row) => row.querySelector(".self").getBoundingClientRect();
+        return {
+          tokens: all("#tokens button").map((one) => one.textContent),
+          reach: find("#reach").textContent,
+          ahead: all("#roll .row").map((row) => bar(row).right - self(row).right),
+          pressed: all("[data-side]").map((one) => one.ariaPressed),
+        };
+        """,
+    )
+    assert seen["tokens"] == ["■", "She", "calls"]
+    assert re.fullmatch(r"“She” looks \d\.\d tokens to the left\.", seen["reach"])
+    assert seen["pressed"] == ["false", "true"]
+    # a bar ends with its token's cell, half a cell after the square in its middle
+    assert max(seen["ahead"]) == pytest.approx(min(seen["ahead"]), abs=1)
+
+
+def test_another_sentence_can_be_chosen(folder):
+    seen = ask(
+        folder,
+        """
+        const choice = find("#sentence");
+        choice.value = "1";
+        choice.dispatchEvent(new page.Event("change"));
+        return [find("#tokens button").ariaPressed, all("#roll .row").length];
+        """,
+    )
+    assert seen == ["true", 5]
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_it_fits(folder, width):
+    seen = ask(
+        folder,
+        """
+        const wide = page.document.documentElement;
+        const tiny = all("#roll text, .chart text").filter(
+          (one) => one.getBoundingClientRect().height < 9 && one.textContent.trim().length > 1);
+        const over = wide.scrollWidth - wide.clientWidth;
+        return { over, tiny: tiny.map((one) => one.textContent) };
+        """,
+        width=width,
+    )
+    assert seen == {"over": 0, "tiny": []}
+
+
+def test_it_is_dark_where_the_reader_wants_it_dark(folder):
+    def lightness(*flags):
+        colours = ask(
+            folder,
+            """
+            const style = page.getComputedStyle(page.document.body);
+            return [style.backgroundColor, style.color];
+            """,
+            *flags,
+        )
+        return [sum(map(int, re.findall(r"\d+", colour)[:3])) / (3 * 255) for colour in colours]
+
+    paper, ink = lightness()
+    assert paper > 0.9 > 0.3 > ink
+    paper, ink = lightness("--blink-settings=preferredColorScheme=0")
+    assert paper < 0.2 < 0.8 < ink

@@ -1,0 +1,38 @@
+import io
+
+import pytest
+import torch
+from datasets import disable_progress_bars
+from rich.console import Console
+from transformers.utils.logging import disable_progress_bar
+
+from tests.training.cases import write_prepared
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks as small as these gain nothing from threads, and wait for them on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def silence() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """The folder of a prepared task, made once."""
+    disable_progress_bars()
+    disable_progress_bar()
+    made = {}
+
+    def folder(task="translation"):
+        if task not in made:
+            made[task] = write_prepared(tmp_path_factory.mktemp("data") / task, task)
+        return made[task]
+
+    return folder

@@ -1,0 +1,87 @@
+"""Kills a run at random moments and lets it go on, until it ends. Run by test_trainer.py.
+
+A process of its own imports everything once and forks: ten beginnings of Python would take longer
+than the ten runs.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from transformers.utils.logging import disable_progress_bar
+
+from talkconv.training.record import Record
+from talkconv.training.train import Request, train
+
+
+def start(request: Request, began: int) -> int:
+    """Fork a process that trains and writes a byte to `began` before its first step."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    opened = Record.open
+    try:
+
+        def open_and_tell(self, step):
+            opened(self, step)
+            os.write(began, b"x")
+
+        Record.open = open_and_tell
+        torch.save = slowly
+        with (Path(request.out).parent / f"{request.out.name}.txt").open("a") as output:
+            code = 0 if train(request, Console(file=output)).finished else 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def slowly(*args, save=torch.save) -> None:
+    """Half of the checkpoint is there by then: a longer moment to be killed at."""
+    save(*args)
+    time.sleep(0.02)
+
+
+def finish(child: int) -> None:
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, "the run must end by itself"
+
+
+def main(folder: Path, kills: int, seed: int) -> None:
+    request = Request(str(folder / "tiny.toml"), data=folder / "data", out=folder / "whole")
+    disable_progress_bar()
+    ready, began = os.pipe()
+    child = start(request, began)
+    os.read(ready, 1)
+    started = time.monotonic()
+    finish(child)
+    took = time.monotonic() - started
+
+    request = Request(request.recipe, data=request.data, out=folder / "killed", resume=True)
+    moments = random.Random(seed)
+    struck = []
+    while len(struck) < kills:
+        child = start(request, began)
+        os.read(ready, 1)
+        time.sleep(moments.uniform(0, 2 * took / kills))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if os.waitstatus_to_exitcode(status) == 0:
+            # it was quicker than the kill: it ends once more, and that is all
+            break
+        left = [path.name for path in (request.out / "checkpoints").glob(".*")]
+        struck.append({"half_written": left})
+    finish(start(request, began))
+    print(json.dumps(struck))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,65 @@
+"""Two processes on one machine: what torchrun starts, on a CPU."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from talkconv.cli import app
+from talkconv.training.record import read_log
+from talkconv.training.train import Request, train
+from tests.training.cases import write_recipe
+
+
+def two_processes(*words) -> subprocess.CompletedProcess:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    return subprocess.run(
+        [*launcher, "-m", "talkconv", "train", *map(str, words)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prepared, silence):
+    sections = dict(
+        # chance is part of it: each batch has its own, whichever process it comes to
+        model=dict(dropout=0.2, offset_dropout=0.1),
+        training=dict(max_steps=8, log_every=1, validate_every=4, validate_by="bleu"),
+    )
+    path = write_recipe(tmp_path / "tiny.toml", **sections)
+    alone = Request(str(path), ["training.accumulation=4"], prepared(), tmp_path / "one")
+    train(alone, silence)
+
+    out = tmp_path / "two"
+    place = ["--data", prepared(), "--out", out]
+    done = two_processes(path, *place, "training.accumulation=2", "training.max_steps=4")
+    assert done.returncode == 0, done.stderr
+    # one process says it, once
+    assert done.stdout.count("from step 0 to 4") == 1
+    # another number of processes goes on with it
+    train(
+        Request(alone.recipe, [*alone.overrides, "training.max_steps=8"], alone.data, out, True),
+        silence,
+    )
+
+    one, two = read_log(alone.out), read_log(out)
+    assert [line["step"] for line in one] == [line["step"] for line in two]
+    for expected, got in zip(one, two, strict=True):
+        for name in ("epoch", "loss", "grad_norm", "learning_rate", "valid_loss", "valid_bleu"):
+            if name in expected:
+                assert got[name] == pytest.approx(expected[name], rel=2e-5), (name, got["step"])
+
+
+@pytest.mark.parametrize(
+    ("process", "said"), [("0", "not trained: no recipe is called"), ("1", "")]
+)
+def test_only_the_first_process_says_what_is_wrong(process, said):
+    result = CliRunner().invoke(app, ["train", "tony"], env={"RANK": process})
+    assert result.exit_code == 1
+    assert result.output.startswith(said)
+    assert bool(result.output) == bool(said)

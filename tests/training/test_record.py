@@ -1,0 +1,70 @@
+import io
+
+from rich.console import Console
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from talkconv.training.record import LOG, TENSORBOARD, Record, read_log
+
+LINE = dict(loss=2.5, learning_rate=1e-3, tokens_per_second=1234.5)
+
+
+def quiet() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+def test_lines_go_to_the_log_to_tensorboard_and_to_the_reader(tmp_path):
+    console = quiet()
+    with Record(tmp_path, console, max_steps=10) as record:
+        record.open(0)
+        record.trained(4, LINE)
+        record.validated(4, {"epoch": 0.5, "valid_loss": 2.0}, best=True)
+    assert read_log(tmp_path) == [
+        {"step": 4, **LINE},
+        {"step": 4, "epoch": 0.5, "valid_loss": 2.0},
+    ]
+    said = console.file.getvalue()
+    assert "step 4/10  loss 2.500  1,234 tokens/s  0:00:00 left" in said
+    assert "step 4/10  valid_loss 2  (best)" in said
+    curves = EventAccumulator(str(tmp_path / TENSORBOARD))
+    curves.Reload()
+    assert [(event.step, event.value) for event in curves.Scalars("loss")] == [(4, 2.5)]
+
+
+def test_what_a_killed_process_wrote_of_later_steps_is_forgotten(tmp_path):
+    with Record(tmp_path, quiet(), max_steps=10) as record:
+        record.open(0)
+        for step in (2, 4, 6):
+            record.trained(step, LINE)
+    with (tmp_path / LOG).open("a") as log:
+        log.write('{"step": 8, "lo')
+    with Record(tmp_path, quiet(), max_steps=10) as record:
+        record.open(4)
+        record.trained(6, {**LINE, "loss": 1.0})
+    assert [(line["step"], line["loss"]) for line in read_log(tmp_path)] == [
+        (2, 2.5),
+        (4, 2.5),
+        (6, 1.0),
+    ]
+
+
+def test_one_bar_on_a_terminal(tmp_path):
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    with Record(tmp_path, console, max_steps=10) as record:
+        record.open(2)
+        record.doing("validate 3/9")
+        record.trained(4, LINE)
+        record.step(4)
+    last = console.file.getvalue().split("\n")[-2]
+    for part in ("train", "4/10", "loss 2.500", "1,234 tokens/s"):
+        assert part in last
+
+
+def test_other_processes_than_the_first_are_silent(tmp_path):
+    console = quiet()
+    with Record(None, console, max_steps=10) as record:
+        record.open(0)
+        record.step(1)
+        record.say("hello")
+        record.validated(4, {"valid_loss": 2.0}, best=False)
+    assert console.file.getvalue() == ""
+    assert list(tmp_path.iterdir()) == []

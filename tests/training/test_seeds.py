@@ -1,0 +1,56 @@
+import json
+
+import pytest
+from safetensors.torch import load_file
+
+from talkconv.evaluation.run import RunCard, open_run
+from talkconv.training.seeds import REPORT, train_seeds
+from talkconv.training.train import Request
+from tests.training.cases import write_recipe
+from tests.training.test_train import cli, stop_at
+
+
+@pytest.fixture
+def request_(tmp_path, prepared):
+    path = write_recipe(tmp_path / "tiny.toml", training=dict(max_steps=4, validate_every=2))
+    return Request(str(path), data=prepared(), out=tmp_path / "runs")
+
+
+def test_all_seeds_are_trained_and_the_best_by_validation_is_chosen(request_, silence):
+    assert train_seeds(request_, 3, silence)
+    report = json.loads((request_.out / REPORT).read_text())
+    assert [line["seed"] for line in report["seeds"]] == [1, 2, 3]
+    scores = {line["seed"]: line["score"] for line in report["seeds"]}
+    assert len(set(scores.values())) == 3
+    assert report["best"] == min(scores, key=scores.get)
+    chosen = request_.out / f"seed-{report['best']}"
+    first, second = (
+        load_file(run / "best" / "model.safetensors") for run in (request_.out, chosen)
+    )
+    assert all(first[name].equal(second[name]) for name in first)
+    assert RunCard.read(request_.out) == RunCard.read(chosen)
+    assert open_run(request_.out).model.config.dim == 8
+
+
+def test_seeds_go_on_where_they_were_stopped(request_, monkeypatch):
+    words = [request_.recipe, "--data", request_.data, "--out", request_.out, "--seeds", 2]
+    stop_at(monkeypatch, 3)
+    code, said = cli(*words)
+    assert code == 130
+    assert "seed 1 of 2" in said
+    assert not (request_.out / "seed-2").exists()
+    assert f"--out {request_.out} --seeds 2 --resume" in said
+    monkeypatch.undo()
+    code, said = cli(*words)
+    assert code == 1
+    assert "already holds a run of recipe tiny (at step 3): go on with --resume" in said
+    code, said = cli(*words, "--resume")
+    assert code == 0
+    assert "from step 3 to 4" in said
+    assert "from step 0 to 4" in said
+    assert "validation loss" in said
+
+
+def test_there_must_be_a_seed(request_, silence):
+    with pytest.raises(ValueError, match="--seeds must be at least 1, got 0"):
+        train_seeds(request_, 0, silence)
