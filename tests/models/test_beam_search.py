@@ -163,12 +163,20 @@ def test_each_sentence_has_its_own_limit():
         assert together.scores[row].item() == pytest.approx(alone.scores[0].item(), abs=1e-5)
 
 
+def test_rewards_take_a_sentence_to_its_limit_and_not_past_it():
+    model, source = lively(2), tokens(3, 6)
+    limits = torch.tensor([3, 5, 9])
+    greedy = settings_of(limits=limits, length_penalty=0.0, step_penalty=-9.0)
+    assert model.beam_search(source, greedy).lengths.tolist() == [[3] * 3, [5] * 3, [9] * 3]
+
+
 def test_more_beams_than_words_is_said():
     with pytest.raises(ValueError, match="num_beams must be at most 14 with 29 words, got 15"):
         seq2seq().beam_search(tokens(1, 3), settings_of(num_beams=15))
 
 
-def test_wide_beams_find_the_best_of_all():
+@pytest.mark.parametrize("step_penalty", [0.1, 0.0, -0.4, -1.5, -4.0])
+def test_wide_beams_find_the_best_of_all(step_penalty):
     """Three words and an end, four steps: every sequence can be scored."""
     table = torch.tensor([[0.1, 0.5, 1.2, 0.3], [0.9, 0.2, 0.1, 0.7], [0.4, 1.1, 0.2, 0.6]])
 
@@ -178,7 +186,11 @@ def test_wide_beams_find_the_best_of_all():
 
     end = 3
     settings = settings_of(
-        num_beams=27, max_length=5, eos=torch.tensor([end]), length_penalty=0.5, step_penalty=0.1
+        num_beams=27,
+        max_length=5,
+        eos=torch.tensor([end]),
+        length_penalty=0.5,
+        step_penalty=step_penalty,
     )
     scored = {}
     for length in range(1, 5):
@@ -186,7 +198,8 @@ def test_wide_beams_find_the_best_of_all():
             for last in range(4) if length == 4 else (end,):
                 output = (0, *words, last)
                 total = sum(
-                    table[a].log_softmax(0)[b].item() - 0.1 for a, b in itertools.pairwise(output)
+                    table[a].log_softmax(0)[b].item() - step_penalty
+                    for a, b in itertools.pairwise(output)
                 )
                 scored[output] = total / length**0.5
     best = max(scored, key=scored.get)

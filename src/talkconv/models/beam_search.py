@@ -178,6 +178,11 @@ def _can_improve(
     if settings.early_stopping == "never" and settings.length_penalty > 0:
         length = most
     possible = running.scores[:, 0] / length**settings.length_penalty
+    if settings.step_penalty < 0:
+        # rewards can raise a score with each word: by all that may come, over the better length
+        total = running.scores[:, 0] - settings.step_penalty * (most - written)
+        ends = (total / written**settings.length_penalty, total / most**settings.length_penalty)
+        possible = torch.maximum(*ends)
     worst = ended.scores.amin(dim=1)
     improves: Tensor = ~full | (possible > worst)
     return improves
