@@ -1,17 +1,26 @@
 """A tiny prepared folder of each task, and a recipe that trains on it in a second."""
 
+import io
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import tomli_w
 from datasets import Dataset, Features, Sequence, Value
+from rich.console import Console
+from safetensors.torch import load_file
+from torch import Tensor
+from typer.testing import CliRunner
 
+from talkconv.cli import app
 from talkconv.data.prepared import write_card
 from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import word_backend
-from talkconv.training.recipe import Recipe, read_recipe
+from talkconv.training.record import Record, read_log
+from talkconv.training.train import Outcome, Request, train
 
 WORDS = [f"w{number}" for number in range(20)]
 SETTINGS = dict(corpus="pairs", source_lang="de", target_lang="en")
@@ -82,5 +91,45 @@ def write_recipe(path: Path, task: str = "translation", **sections) -> Path:
     return path
 
 
-def tiny_recipe(folder: Path, task: str = "translation", **sections) -> Recipe:
-    return read_recipe(write_recipe(folder / "tiny.toml", task, **sections))
+def run(request: Request, console: Console | None = None) -> Outcome:
+    return train(request, console or Console(file=io.StringIO()))
+
+
+def go_on(request: Request, *overrides: str) -> Request:
+    return Request(request.recipe, overrides, request.data, request.out, resume=True)
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(one[name].equal(other[name]) for name in one)
+
+
+def losses(folder: Path) -> list[tuple[int, float]]:
+    return [(line["step"], line["loss"]) for line in read_log(folder) if "loss" in line]
+
+
+class StopAfter(Record):
+    """Presses Ctrl-C when a step is done."""
+
+    at = 0
+    pressed = False
+
+    def step(self, step):
+        super().step(step)
+        if step == self.at and not self.pressed:
+            self.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def stop_at(monkeypatch, step) -> None:
+    monkeypatch.setattr(StopAfter, "at", step)
+    monkeypatch.setattr("talkconv.training.train.Record", StopAfter)
+
+
+def cli(*words) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["train", *map(str, words)], env={"COLUMNS": "400"})
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output

@@ -6,7 +6,8 @@ from datasets import disable_progress_bars
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
-from tests.training.cases import write_prepared
+from talkconv.training.train import Request
+from tests.training.cases import write_prepared, write_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +37,14 @@ def prepared(tmp_path_factory):
         return made[task]
 
     return folder
+
+
+@pytest.fixture
+def request_for(tmp_path, prepared):
+    """A request to train a tiny recipe of a task, in a folder of its own."""
+
+    def make(task="translation", out="run", **sections):
+        path = write_recipe(tmp_path / f"{task}.toml", task, **sections)
+        return Request(str(path), data=prepared(task), out=tmp_path / out)
+
+    return make

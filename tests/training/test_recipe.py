@@ -101,6 +101,8 @@ def test_overrides_are_typed_by_their_field():
             "training.betas=[0.5, 0.6]",
             "training.schedule=inverse_sqrt",
             "training.patience=none",
+            # where None is another thing than leaving it out
+            "data.max_length=none",
             "data.lowercase=true",
             "model.encoder_l_max=[2, 4]",
             "model.encoder_r_max=[2, 4]",
@@ -111,6 +113,7 @@ def test_overrides_are_typed_by_their_field():
     assert recipe.training.betas == (0.5, 0.6)
     assert recipe.training.schedule == "inverse_sqrt"
     assert recipe.training.patience is None
+    assert recipe.data.max_length is None
     assert recipe.data.lowercase is True
     assert recipe.model["encoder_l_max"] == [2, 4]
 
@@ -122,7 +125,7 @@ def test_overrides_are_typed_by_their_field():
         ("trainin.seed=3", "no section is called 'trainin': did you mean 'training'"),
         ("model.dims=3", "no setting is called model.dims: did you mean 'dim'"),
         ("model.vocab_size=3", "model.vocab_size must be left out: the prepared data says it"),
-        ("data.vocabulary=many", "data.vocabulary must be a whole number, got 'many'"),
+        ("data.vocabulary=many", "data.vocabulary must be a whole number or 'none', got 'many'"),
         ("training.seed", "must be section.key=value, like training.max_steps=1000; got"),
         ("seed=3", "must be section.key=value"),
         ("task.x=3", "task is not a section that has keys"),
@@ -175,7 +178,7 @@ def test_language_models_are_chosen_by_loss():
 
 @pytest.mark.parametrize("name", sorted([*PAPER, *SMALL]))
 def test_a_resolved_recipe_reads_back_as_itself(name, tmp_path):
-    recipe = read_recipe(name, ["training.seed=7"])
+    recipe = read_recipe(name, ["training.seed=7", "data.max_length=none"])
     path = tmp_path / "recipe.toml"
     path.write_text(tomli_w.dumps(recipe.sections()))
     assert make_recipe(name, read_toml(path)) == recipe

@@ -6,8 +6,7 @@ from safetensors.torch import load_file
 from talkconv.evaluation.run import RunCard, open_run
 from talkconv.training.seeds import REPORT, train_seeds
 from talkconv.training.train import Request
-from tests.training.cases import write_recipe
-from tests.training.test_train import cli, stop_at
+from tests.training.cases import cli, stop_at, write_recipe
 
 
 @pytest.fixture

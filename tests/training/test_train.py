@@ -1,264 +1,14 @@
-"""The whole command on tiny data: what it writes, how it stops and goes on, what it refuses."""
+"""The command: what it says, and what it answers to mistakes."""
 
-import io
-import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
-from rich.console import Console
-from safetensors.torch import load_file
-from typer.testing import CliRunner
 
-from talkconv.cli import app
-from talkconv.evaluation.run import RunCard, open_run
-from talkconv.training import checkpoint as checkpoints
-from talkconv.training.record import Record, read_log
-from talkconv.training.train import Request, train
-from tests.training.cases import write_recipe
-
-TASKS = {"translation": "bleu", "summarization": "rouge", "language_modelling": "loss"}
-
-
-def run(request, console=None):
-    return train(request, console or Console(file=io.StringIO()))
-
-
-def weights(folder) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def same(one, other) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def losses(folder) -> list[tuple[int, float]]:
-    return [(line["step"], line["loss"]) for line in read_log(folder) if "loss" in line]
-
-
-@pytest.fixture
-def request_for(tmp_path, prepared):
-    """A request to train a tiny recipe of a task, in a folder of its own."""
-
-    def make(task="translation", out="run", **sections):
-        path = write_recipe(tmp_path / f"{task}.toml", task, **sections)
-        return Request(str(path), data=prepared(task), out=tmp_path / out)
-
-    return make
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_run_of_each_task_has_everything_in_its_folder(task, request_for):
-    request = request_for(task, training=dict(validate_by=TASKS[task], validate_limit=3))
-    outcome = run(request)
-    assert outcome.finished
-    assert outcome.state.global_step == 12
-    assert sorted(path.name for path in request.out.iterdir()) == [
-        "best",
-        "checkpoints",
-        "last",
-        "log.jsonl",
-        "recipe.toml",
-        "run.json",
-        "tensorboard",
-    ]
-    assert [checkpoints.step_of(path) for path in checkpoints.checkpoints_of(request.out)] == [
-        6,
-        9,
-        12,
-    ]
-    log = read_log(request.out)
-    assert [line["step"] for line in log if "loss" in line] == [2, 4, 6, 8, 10, 12]
-    valid = [line for line in log if "valid_loss" in line]
-    assert [line["step"] for line in valid] == [6, 12]
-    assert f"valid_{TASKS[task]}" in valid[0]
-    card = RunCard.read(request.out)
-    assert (card.task, card.recipe, card.metric) == (task, task, TASKS[task])
-    for model in ("best", "last"):
-        assert open_run(request.out, model).model.config.use_cache
-    last = checkpoints.checkpoints_of(request.out)[-1]
-    assert same(weights(request.out / "last"), weights(last))
-    # no file that would have to be trusted to be read
-    assert not list(request.out.rglob("*.bin")) + list(request.out.rglob("*.pth"))
-
-
-def test_training_learns(request_for):
-    request = request_for(
-        training=dict(max_steps=60, validate_every=30, save_every=30, tokens=400),
-        model=dict(dim=32, dropout=0.0),
-    )
-    run(request)
-    trained = losses(request.out)
-    assert trained[-1][1] < 0.75 * trained[0][1]
-
-
-def test_accumulated_batches_are_one_large_batch(request_for):
-    """Each token weighs the same, in whichever of the accumulated batches it stands."""
-    # Adam's first step is the sign of the gradient, be it as small as rounding
-    changes = dict(max_steps=1, log_every=1, warmup_steps=0, optimizer="nag", learning_rate=0.1)
-    model = dict(dropout=0.0)
-    one = request_for(out="one", training=dict(changes, tokens=10_000), model=model)
-    run(one)
-    batches = 5
-    many = request_for(out="many", training=dict(changes, accumulation=batches), model=model)
-    run(many)
-    assert losses(one.out)[0][1] == pytest.approx(losses(many.out)[0][1], rel=1e-5)
-    first, second = weights(one.out / "last"), weights(many.out / "last")
-    for name in first:
-        torch.testing.assert_close(first[name], second[name], rtol=0, atol=1e-6)
-
-
-class StopAfter(Record):
-    """Presses Ctrl-C when a step is done."""
-
-    at = 0
-    pressed = False
-
-    def step(self, step):
-        super().step(step)
-        if step == self.at and not self.pressed:
-            self.pressed = True
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def stop_at(monkeypatch, step) -> None:
-    monkeypatch.setattr(StopAfter, "at", step)
-    monkeypatch.setattr("talkconv.training.train.Record", StopAfter)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(task, request_for, monkeypatch):
-    sections = dict(model=dict(dropout=0.2), training=dict(accumulation=2, validate_by="loss"))
-    whole = request_for(task, out="whole", **sections)
-    run(whole)
-    request = request_for(task, out="stopped", **sections)
-    # amid an epoch, between checkpoints, and where a validation is due
-    for step in (1, 5, 6):
-        stop_at(monkeypatch, step)
-        outcome = run(request)
-        assert not outcome.finished
-        assert outcome.state.global_step == step
-        request = Request(request.recipe, data=request.data, out=request.out, resume=True)
-        monkeypatch.undo()
-    assert run(request).finished
-    for model in ("best", "last"):
-        assert same(weights(whole.out / model), weights(request.out / model))
-    at = "checkpoints/checkpoint-12"
-    for name in ("optimizer.pt", "scheduler.pt", "position.json"):
-        assert (whole.out / at / name).read_bytes() == (request.out / at / name).read_bytes()
-
-
-def test_ten_kills_at_random_moments_change_no_bit(tmp_path, prepared):
-    write_recipe(
-        tmp_path / "tiny.toml",
-        model=dict(dropout=0.1, offset_dropout=0.1),
-        training=dict(max_steps=60, save_every=2, validate_every=20, log_every=1),
-    )
-    (tmp_path / "data").symlink_to(prepared())
-    driver = subprocess.run(
-        [sys.executable, "-m", "tests.training.kill", str(tmp_path), "10", "1"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert driver.returncode == 0, driver.stderr
-    struck = json.loads(driver.stdout.splitlines()[-1])
-    assert len(struck) == 10
-    assert any(each["half_written"] for each in struck), (
-        "no kill struck while a checkpoint was written"
-    )
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for model in ("best", "last"):
-        assert same(weights(whole / model), weights(killed / model))
-    assert losses(whole) == losses(killed)
-    assert not list(killed.rglob(".*"))
-
-
-def test_a_full_disk_ends_training_with_the_checkpoint_before(request_for, monkeypatch):
-    request = request_for(model=dict(dim=64), training=dict(validate_every=100))
-    whole = request_for(out="whole", model=dict(dim=64), training=dict(validate_every=100))
-    run(whole)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    kept = checkpoints.keep_last
-
-    def then_fill_the_disk(out, keep):
-        kept(out, keep)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-
-    monkeypatch.setattr(checkpoints, "keep_last", then_fill_the_disk)
-    try:
-        with pytest.raises(OSError, match=r"checkpoint-6 could not be written .* MB left"):
-            run(request)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        monkeypatch.undo()
-    assert [path.name for path in (request.out / "checkpoints").iterdir()] == ["checkpoint-3"]
-    run(Request(request.recipe, data=request.data, out=request.out, resume=True))
-    assert same(weights(whole.out / "last"), weights(request.out / "last"))
-
-
-def test_early_stopping(request_for):
-    # at a rate of nothing no validation is better than the first
-    still = dict(learning_rate=1e-30, warmup_from=0.0, validate_every=2, patience=2)
-    request = request_for(training=still)
-    said = io.StringIO()
-    outcome = run(request, Console(file=said, width=200))
-    assert outcome.finished
-    assert outcome.state.global_step == 6
-    assert outcome.state.best_global_step == 2
-    assert "no better network in 2 validations: done" in said.getvalue()
-    again = Request(request.recipe, data=request.data, out=request.out, resume=True)
-    assert run(again).state.global_step == 6
-    more = Request(request.recipe, ["training.patience=3"], request.data, request.out, True)
-    assert run(more).state.global_step == 8
-
-
-def test_a_finished_run_is_left_alone_or_given_more_steps(request_for):
-    request = request_for(training=dict(max_steps=3))
-    run(request)
-    before = weights(request.out / "last")
-    again = Request(request.recipe, data=request.data, out=request.out, resume=True)
-    said = io.StringIO()
-    assert run(again, Console(file=said, width=200)).finished
-    assert "is finished, at step 3" in said.getvalue()
-    assert same(before, weights(request.out / "last"))
-    more = Request(request.recipe, ["training.max_steps=5"], request.data, request.out, True)
-    assert run(more).state.global_step == 5
-    assert [line["step"] for line in read_log(request.out) if "loss" in line] == [2, 4]
-
-
-def test_a_loss_that_is_no_number_ends_training(request_for):
-    request = request_for(training=dict(learning_rate=1e30, warmup_steps=0))
-    with pytest.raises(
-        ArithmeticError, match=r"the loss is (nan|inf) after .* lower training.learn"
-    ):
-        run(request)
-
-
-def test_fp16_needs_a_gpu(request_for):
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU here")
-    with pytest.raises(ValueError, match="'fp16' needs a GPU, and none is here"):
-        run(request_for(training=dict(precision="fp16")))
-
-
-def test_fsdp_needs_torchrun(request_for):
-    with pytest.raises(ValueError, match="start them with torchrun"):
-        run(request_for(training=dict(fsdp=True)))
-
-
-def cli(*words) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["train", *map(str, words)], env={"COLUMNS": "400"})
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.output
+from tests.training.cases import cli, losses, run, stop_at
 
 
 def test_the_command_trains_and_says_what_is_next(request_for):
@@ -321,55 +71,33 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
     assert [path.name for path in stranger.iterdir()] == ["thesis.txt"]
 
 
-def test_a_vocabulary_of_another_run_is_refused(request_for, tmp_path):
-    request = request_for(training=dict(max_steps=2))
+def test_fp16_needs_a_gpu(request_for):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(ValueError, match="'fp16' needs a GPU, and none is here"):
+        run(request_for(training=dict(precision="fp16")))
+
+
+def test_fsdp_needs_torchrun(request_for):
+    with pytest.raises(ValueError, match="start them with torchrun"):
+        run(request_for(training=dict(fsdp=True)))
+
+
+def test_bf16_trains_like_fp32(request_for, tmp_path):
+    request = request_for(model=dict(dropout=0.0))
     run(request)
-    other = shutil.copytree(request.data, tmp_path / "other")
-    card = json.loads((other / "data.json").read_text())
-    (other / "data.json").write_text(json.dumps({**card, "vocabulary": "another"}))
-    with pytest.raises(
-        ValueError, match=r"another vocabulary than that of .*/other: give its own data"
+    words = ["train", request.recipe, "training.precision=bf16", "--data", request.data]
+    done = subprocess.run(
+        [sys.executable, "-m", "talkconv", *words, "--out", tmp_path / "bf16"],
+        # some virtual machines promise instructions that they do not have
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for (step, whole), (_, half) in zip(
+        losses(request.out), losses(tmp_path / "bf16"), strict=True
     ):
-        run(Request(request.recipe, data=other, out=request.out, resume=True))
-
-
-def test_checkpoints_of_another_network_are_refused(request_for):
-    small = request_for(out="small", training=dict(max_steps=2))
-    run(small)
-    large = request_for(out="large", training=dict(max_steps=2), model=dict(dim=16))
-    run(large)
-    shutil.rmtree(small.out / "checkpoints")
-    shutil.copytree(large.out / "checkpoints", small.out / "checkpoints")
-    write_recipe(Path(small.recipe), training=dict(max_steps=2))
-    again = Request(small.recipe, data=small.data, out=small.out, resume=True)
-    with pytest.raises(
-        ValueError, match=r"of another network, with dim = 16 where this run has 8: rem"
-    ):
-        run(again)
-
-
-@pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", "position.json"])
-def test_a_checkpoint_that_somebody_emptied_is_refused(request_for, name):
-    request = request_for(training=dict(max_steps=2))
-    run(request)
-    (request.out / "checkpoints" / "checkpoint-2" / name).unlink()
-    again = Request(request.recipe, data=request.data, out=request.out, resume=True)
-    with pytest.raises(ValueError, match=f"checkpoint-2 has no {name}: remove the folder"):
-        run(again)
-
-
-def test_nothing_that_is_read_is_executed(request_for):
-    """A pickle that would run a command is refused, not run."""
-    request = request_for(training=dict(max_steps=2))
-    run(request)
-    proof = request.out / "proof"
-
-    class Trap:
-        def __reduce__(self):
-            return os.mkdir, (str(proof),)
-
-    torch.save({"state": Trap()}, request.out / "checkpoints" / "checkpoint-2" / "optimizer.pt")
-    more = Request(request.recipe, ["training.max_steps=5"], request.data, request.out, True)
-    with pytest.raises(Exception, match="Weights only load failed"):
-        run(more)
-    assert not proof.exists()
+        assert half == pytest.approx(whole, rel=0.01), step
+        assert half != whole

@@ -14,6 +14,8 @@ from talkconv.training.typed import nearest, typed
         (3, int | float, 3),
         (3, int | None, 3),
         (None, int | None, None),
+        ("none", int | None, None),
+        ("none", str, "none"),
         ([1, 2], tuple[float, float], (1.0, 2.0)),
         ([1, 2], Sequence[int], [1, 2]),
         ([], Sequence[int], []),
@@ -42,7 +44,7 @@ def test_what_fits_is_made_what_the_setting_wants(value, annotation, expected):
         ([1, "2"], Sequence[int], r"a.b must be a list of a whole number, got \[1, '2'\]"),
         ("z", Literal["x", "y"], "a.b must be one of 'x', 'y', got 'z'"),
         ({"a": "1"}, dict[str, float], "a.b must be a table of a number, got"),
-        (1, str | None, "a.b must be a text, got 1"),
+        (1, str | None, "a.b must be a text or 'none', got 1"),
     ],
 )
 def test_what_does_not_fit_is_named(value, annotation, message):

@@ -13,7 +13,7 @@ CHECKPOINTS = "checkpoints"
 POSITION = "position.json"
 STATE = "trainer_state.json"
 # what a network needs to be loaded; the rest of a checkpoint is for training to go on
-_NOT_OF_THE_NETWORK = {POSITION, STATE, "optimizer.pt", "scheduler.pt", "scaler.pt"}
+_NOT_OF_THE_NETWORK = (POSITION, STATE, "optimizer.*", "scheduler.pt", "scaler.pt", "*_fsdp*")
 _PREFIX = "checkpoint-"
 
 
@@ -105,7 +105,7 @@ def publish(checkpoint: Path, folder: Path) -> None:
     """Make `folder` the network of a checkpoint, without copying where the disk can link."""
     new = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(new, ignore_errors=True)
-    ignore = shutil.ignore_patterns(*_NOT_OF_THE_NETWORK, "*_fsdp*")
+    ignore = shutil.ignore_patterns(*_NOT_OF_THE_NETWORK)
     shutil.copytree(checkpoint, new, copy_function=_link, ignore=ignore)
     replace(new, folder)
 

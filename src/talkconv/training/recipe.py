@@ -13,7 +13,7 @@ from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models import TaLKConvConfig, preset
 from talkconv.models.presets import PRESETS
 from talkconv.training.settings import TrainingSettings
-from talkconv.training.typed import nearest, typed
+from talkconv.training.typed import NONE, nearest, typed
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -84,7 +84,7 @@ class Recipe:
         return TaLKConvConfig(**self.model, vocab_size=vocab_size)
 
     def sections(self) -> dict[str, Any]:
-        """As a recipe file has it, with every setting resolved; TOML has no null."""
+        """As a recipe file has it, with every setting resolved."""
         sections: dict[str, Any] = {
             "task": self.task,
             "data": asdict(self.data),
@@ -94,7 +94,7 @@ class Recipe:
         }
         if self.paper is not None:
             sections["paper"] = asdict(self.paper)
-        return cast("dict[str, Any]", _without_none(sections))
+        return cast("dict[str, Any]", as_toml(sections))
 
 
 SECTIONS: dict[str, type] = {
@@ -228,17 +228,16 @@ def override(sections: dict[str, Any], change: str) -> None:
     values = sections.setdefault(section, {})
     if not isinstance(values, dict):
         raise ValueError(f"{section} is not a section that has keys, got {change!r}")
-    if text.strip() == "none":
-        # TOML has no null: a setting that is left out is what its owner makes of it
-        values.pop(key, None)
-        return
     try:
         values[key] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         values[key] = text.strip()
 
 
-def _without_none(value: Any) -> Any:
+def as_toml(value: Any) -> Any:
+    """Tables and values as TOML can write them."""
     if isinstance(value, Mapping):
-        return {key: _without_none(each) for key, each in value.items() if each is not None}
+        return {key: as_toml(each) for key, each in value.items()}
+    if value is None:
+        return NONE
     return list(value) if isinstance(value, tuple) else value

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.run import CARD, RunCard
 from talkconv.training import checkpoint as checkpoints
-from talkconv.training.recipe import MODEL_KEYS, Recipe, make_recipe, override, read_toml
+from talkconv.training.recipe import MODEL_KEYS, Recipe, as_toml, make_recipe, override, read_toml
 from talkconv.training.settings import CHANGEABLE
 
 RECIPE = "recipe.toml"
@@ -37,12 +37,12 @@ def check_data(prepared: Prepared, recipe: Recipe) -> None:
             f"recipe {recipe.name} is for {recipe.task}, but {folder} was prepared for "
             f"{prepared.task}: give another --data, or {anew}"
         )
-    for key, was, now in _differences({"data": prepared.settings.as_dict()}, recipe.sections()):
-        if key.startswith("data."):
-            raise ValueError(
-                f"{folder} was prepared with {key} = {was}, but the recipe has {now}: give another "
-                f"--data, {key}={was}, or {anew}"
-            )
+    was, now = ({"data": as_toml(asdict(each))} for each in (prepared.settings, recipe.data))
+    for key, old, new in _differences(was, now):
+        raise ValueError(
+            f"{folder} was prepared with {key} = {old}, but the recipe has {new}: give another "
+            f"--data, {key}={old}, or {anew}"
+        )
 
 
 def plan_run(
@@ -80,10 +80,15 @@ def write_run(out: Path, beginning: Beginning, prepared: Prepared) -> None:
     recipe = beginning.recipe
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover(out)
+    card = card_of(recipe, prepared)
+    sections = recipe.sections()
+    if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
+        # `talkconv tune` may have found better ones than the recipe's
+        card = replace(card, generation=RunCard.read(out).generation)
     with whole_file(out / RECIPE) as path:
-        path.write_text(tomli_w.dumps(recipe.sections()), encoding="utf-8")
+        path.write_text(tomli_w.dumps(sections), encoding="utf-8")
     # the card comes last: a folder without it is no run yet
-    card_of(recipe, prepared).write(out)
+    card.write(out)
 
 
 def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:

@@ -111,13 +111,12 @@ def train(request: Request, console: Console) -> Outcome:
     # this lets the processes of a run know each other: from here on they can wait
     told = arguments(recipe.training, out)
     writes = told.process_index == 0
+    done = beginning.state is not None and finished(beginning.state, recipe)
     _wait()
     if writes:
-        write_run(out, beginning, prepared)
-        if beginning.checkpoint is not None and not (out / LAST).exists():
-            checkpoints.publish(beginning.checkpoint, out / LAST)
+        _make_ready(out, beginning, prepared, done=done)
     _wait()
-    if beginning.state is not None and finished(beginning.state, recipe):
+    if beginning.state is not None and done:
         console.print(
             f"{out} is finished, at step {beginning.state.global_step}. A higher "
             "training.max_steps or training.patience lets it go on.",
@@ -136,6 +135,17 @@ def train(request: Request, console: Console) -> Outcome:
     outcome = Outcome(out, recipe, state)
     _say_outcome(outcome, console)
     return outcome
+
+
+def _make_ready(out: Path, beginning: Beginning, prepared: Prepared, *, done: bool) -> None:
+    """The folder as a run needs it; one that is done keeps what was chosen for it since."""
+    if done:
+        checkpoints.recover(out)
+    else:
+        write_run(out, beginning, prepared)
+    # a kill may have come between a checkpoint and its network's other name
+    if beginning.checkpoint is not None:
+        checkpoints.publish(beginning.checkpoint, out / LAST)
 
 
 def finished(state: TrainerState, recipe: Recipe) -> bool:

@@ -5,9 +5,13 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
+# TOML has no null
+NONE = "none"
+
 
 def typed(value: Any, annotation: Any, where: str) -> Any:
-    """`value` as `annotation` wants it: a whole number may be a float, a list a tuple.
+    """`value` as `annotation` wants it: a whole number may be a float, a list a tuple, and "none"
+    is None where that is allowed.
 
     >>> typed(1, float, "training.clip")
     1.0
@@ -27,6 +31,8 @@ def nearest(word: str, known: Sequence[str], otherwise: str) -> str:
 def _fit(value: Any, annotation: Any) -> tuple[bool, Any]:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
+        if value == NONE and types.NoneType in inner:
+            return True, None
         # an exact type first: 3 stays an int where both int and float would do
         for each in sorted(inner, key=lambda each: type(value) is not each):
             fitting, result = _fit(value, each)
@@ -75,7 +81,7 @@ def _name(annotation: Any) -> str:
     """
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
-        return " or ".join(_name(each) for each in inner if each is not types.NoneType)
+        return " or ".join(repr(NONE) if each is types.NoneType else _name(each) for each in inner)
     if origin is Literal:
         return f"one of {', '.join(repr(each) for each in inner)}"
     if origin is tuple:

@@ -1,0 +1,30 @@
+"""`talkconv train` with training.fsdp on a CPU. Run by torchrun from test_distributed.py.
+
+accelerate shards networks on GPUs alone; told that these processes are such, it shards them here.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from accelerate.state import PartialState
+from accelerate.utils import DistributedType
+from rich.console import Console
+
+from talkconv.training import train as room
+
+told = room.arguments
+
+
+def as_if_on_gpus(*args):
+    made = told(*args)
+    PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
+    return made
+
+
+if __name__ == "__main__":
+    room.arguments = as_if_on_gpus
+    room._check_machine = lambda recipe: None
+    recipe, data, out, *overrides = sys.argv[1:]
+    request = room.Request(recipe, overrides, Path(data), Path(out), resume=True)
+    room.train(request, Console(quiet=os.environ["RANK"] != "0"))

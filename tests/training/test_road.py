@@ -1,0 +1,61 @@
+"""The whole road of each task on tiny files: prepare, train, generate, evaluate, average."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from talkconv.cli import app
+from tests.data.cases import write, write_pairs, write_text
+
+SMALL = [
+    "model.dim=8",
+    "model.ff_dim=16",
+    "model.heads=2",
+    "model.decoder_l_max=[2]",
+    "training.max_steps=4",
+    "training.warmup_steps=1",
+    "training.validate_every=2",
+    "training.save_every=2",
+    "generation.max_length=8",
+]
+TALK = ["The dog runs home.", "A cat sleeps all day.", "Nobody knows why dogs run."]
+
+
+def write_summaries(folder):
+    for split in ("train", "valid", "test"):
+        write(folder / f"{split}.source", TALK * 4)
+        write(folder / f"{split}.summary", ["dog runs", "cat sleeps", "why dogs run"] * 4)
+    return folder
+
+
+ROADS = {
+    "multi30k_de_en": (write_pairs, ["data.vocabulary=60", "model.encoder_l_max=[2]"], "Ein Hund."),
+    "descriptions": (write_summaries, ["data.vocabulary=60", "model.encoder_l_max=[2]"], TALK[0]),
+    "wikitext2": (write_text, ["data.block=8"], "one two"),
+}
+SCORES = {"multi30k_de_en": "BLEU", "descriptions": "ROUGE-L", "wikitext2": "perplexity"}
+
+
+def talkconv(*words, text=None) -> str:
+    result = CliRunner().invoke(
+        app, [str(word) for word in words], input=text, env={"COLUMNS": "200"}
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("recipe", ROADS)
+def test_from_raw_files_to_scores(recipe, tmp_path):
+    write_raw, changes, line = ROADS[recipe]
+    raw, data, run = write_raw(tmp_path / "raw"), tmp_path / "data", tmp_path / "run"
+    overrides = [*SMALL, *changes]
+    talkconv("prepare", recipe, *overrides, "--raw", raw, "--out", data, "--workers", 1)
+    said = talkconv("train", recipe, *overrides, "--data", data, "--out", run)
+    assert f"Next: talkconv evaluate {run}" in said
+    # empty lines stay empty lines
+    assert talkconv("generate", run, text=f"{line}\n\n{line}\n").split("\n")[1] == ""
+    assert SCORES[recipe] in talkconv("evaluate", run, "--split", "test")
+    talkconv("average", run, "--last", 2)
+    assert (run / "averaged" / "model.safetensors").is_file()
+    assert json.loads((run / "run.json").read_text())["recipe"] == recipe

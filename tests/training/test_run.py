@@ -1,0 +1,100 @@
+"""What may begin or go on in a folder, and what is refused with the cure."""
+
+import io
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from talkconv.evaluation.run import RunCard
+from talkconv.training.record import read_log
+from talkconv.training.train import Request
+from tests.training.cases import go_on, run, same, weights, write_recipe
+
+
+def test_a_finished_run_is_left_alone_or_given_more_steps(request_for):
+    request = request_for(training=dict(max_steps=3))
+    run(request)
+    before = weights(request.out / "last")
+    again = go_on(request)
+    said = io.StringIO()
+    assert run(again, Console(file=said, width=200)).finished
+    assert "is finished, at step 3" in said.getvalue()
+    assert same(before, weights(request.out / "last"))
+    more = go_on(request, "training.max_steps=5")
+    assert run(more).state.global_step == 5
+    assert [line["step"] for line in read_log(request.out) if "loss" in line] == [2, 4]
+
+
+def test_a_vocabulary_of_another_run_is_refused(request_for, tmp_path):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    other = shutil.copytree(request.data, tmp_path / "other")
+    card = json.loads((other / "data.json").read_text())
+    (other / "data.json").write_text(json.dumps({**card, "vocabulary": "another"}))
+    with pytest.raises(
+        ValueError, match=r"another vocabulary than that of .*/other: give its own data"
+    ):
+        run(Request(request.recipe, data=other, out=request.out, resume=True))
+
+
+def test_checkpoints_of_another_network_are_refused(request_for):
+    small = request_for(out="small", training=dict(max_steps=2))
+    run(small)
+    large = request_for(out="large", training=dict(max_steps=2), model=dict(dim=16))
+    run(large)
+    shutil.rmtree(small.out / "checkpoints")
+    shutil.copytree(large.out / "checkpoints", small.out / "checkpoints")
+    write_recipe(Path(small.recipe), training=dict(max_steps=2))
+    again = Request(small.recipe, data=small.data, out=small.out, resume=True)
+    with pytest.raises(
+        ValueError, match=r"of another network, with dim = 16 where this run has 8: rem"
+    ):
+        run(again)
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", "position.json"])
+def test_a_checkpoint_that_somebody_emptied_is_refused(request_for, name):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    (request.out / "checkpoints" / "checkpoint-2" / name).unlink()
+    again = go_on(request)
+    with pytest.raises(ValueError, match=f"checkpoint-2 has no {name}: remove the folder"):
+        run(again)
+
+
+def test_what_was_tuned_stays(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    card = RunCard.read(request.out)
+    tuned = replace(card, model="last", generation=replace(card.generation, length_penalty=0.3))
+    tuned.write(request.out)
+    run(go_on(request))
+    assert RunCard.read(request.out) == tuned
+    # more steps make another network, but it still writes best with that penalty
+    run(go_on(request, "training.max_steps=3"))
+    assert RunCard.read(request.out) == replace(tuned, model="best")
+    run(go_on(request, "training.max_steps=4", "generation.length_penalty=2"))
+    assert RunCard.read(request.out).generation.length_penalty == 2
+
+
+def test_a_kill_before_the_last_network_had_its_name_is_made_good(request_for):
+    request = request_for(training=dict(max_steps=3))
+    run(request)
+    shutil.rmtree(request.out / "last")
+    run(go_on(request))
+    assert same(weights(request.out / "last"), weights(request.out / "checkpoints/checkpoint-3"))
+
+
+def test_a_kill_before_the_card_was_written_is_a_new_beginning(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    card, recipe = request.out / "run.json", (request.out / "recipe.toml").read_text()
+    shutil.rmtree(request.out)
+    request.out.mkdir()
+    (request.out / "recipe.toml").write_text(recipe)
+    run(request)
+    assert card.exists()
