@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -78,6 +79,11 @@ def test_the_data_survives_whatever_the_sentences_are(read):
     data = json.loads(read.texts["data"])
     assert [one["text"] for one in data["sentences"]] == ["Die Frau ruft an.", "</script> & <b>"]
     assert data["sentences"][0]["encoder"] == findings().sentences[0]["encoder"]
+
+
+def test_a_training_that_logged_nothing_has_a_page_without_curves(text):
+    silent = page(replace(findings(), log=[]))
+    assert (text.count('class="chart"'), silent.count('class="chart"')) == (3, 1)
 
 
 def test_the_page_is_complete_or_absent(tmp_path, monkeypatch):

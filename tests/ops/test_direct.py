@@ -1,5 +1,7 @@
 """Going past the dispatcher changes nothing but the time: whoever listens is still asked."""
 
+import contextlib
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -37,6 +39,34 @@ def test_who_listens():
     found = []
     torch.vmap(lambda one: (found.append(nobody_listens(one)), one)[1])(x)
     assert found == [False]
+
+
+def test_a_mode_hears_the_backward():
+    case = make_case(T=9)
+    leaves = case.leaves()
+    out = talk_conv(*leaves, **case.settings)
+    with Listener() as listener:
+        out.sum().backward()
+    assert torch.ops.talkconv.talk_conv_backward.default in listener.heard
+
+
+def test_forward_mode_is_not_passed_by():
+    x = torch.randn(2)
+    with torch.autograd.forward_ad.dual_level():
+        assert not nobody_listens(x)
+    assert nobody_listens(x)
+
+
+def test_both_roads_give_the_same_gradients(implementation):
+    case = make_case(T=40)
+    grads = []
+    for mode in (Listener(), contextlib.nullcontext()):
+        leaves = case.leaves()
+        with mode:
+            out = talk_conv(*leaves, **case.settings)
+        grads.append(torch.autograd.grad(out.square().sum(), leaves))
+    for heard, direct in zip(*grads, strict=True):
+        assert torch.equal(heard, direct)
 
 
 def test_both_roads_give_the_same_bits(implementation):

@@ -117,24 +117,33 @@ def _item(one: Translation) -> str:
 
 
 def _curve(found: Findings) -> str:
-    losses = [(line["step"], line["loss"]) for line in found.log if "loss" in line]
-    scores = [(line["step"], line["valid_bleu"]) for line in found.log if "valid_bleu" in line]
-    last = max(step for step, _ in [*losses, *scores])
-    steps = Axis("steps", 0, last, nice_ticks(0, last)[:-1] or [0.0], lambda step: f"{step:,.0f}")
-    ticks = nice_ticks(0, max(loss for _, loss in losses))
-    loss = Axis("training loss", 0, ticks[-1], ticks)
-    bleu = Axis("BLEU on validation sentences", 0, 100, [0, 20, 40, 60, 80, 100])
-    return chart(steps, loss, [Line("loss", "talk", losses)], "Training loss over steps") + chart(
-        steps, bleu, [Line("BLEU", "talk", [(0, 0), *scores])], "Validation BLEU over steps"
-    )
+    losses, scores = _logged(found, "loss"), _logged(found, "valid_bleu")
+    # a training of a few steps may have logged neither
+    last = max((step for step, _ in [*losses, *scores]), default=1)
+    steps = Axis("steps", 0, last, nice_ticks(0, last)[:-1], lambda step: f"{step:,.0f}")
+    charts = []
+    if losses:
+        ticks = nice_ticks(0, max(loss for _, loss in losses))
+        axis = Axis("training loss", 0, ticks[-1], ticks)
+        charts.append(chart(steps, axis, [Line("loss", "talk", losses)], "Loss over steps"))
+    if scores:
+        axis = Axis("BLEU on validation sentences", 0, 100, [0, 20, 40, 60, 80, 100])
+        line = Line("BLEU", "talk", [(0, 0), *scores])
+        charts.append(chart(steps, axis, [line], "Validation BLEU over steps"))
+    return "\n".join(charts)
+
+
+def _logged(found: Findings, name: str) -> list[tuple[float, float]]:
+    """(step, value) of each line of the log that has it."""
+    return [(line["step"], line[name]) for line in found.log if name in line]
 
 
 def _curve_text(found: Findings) -> str:
-    losses = [line["loss"] for line in found.log if "loss" in line]
+    losses = _logged(found, "loss")
+    fell = f"; it fell from {losses[0][1]:.1f} to {losses[-1][1]:.2f}" if losses else ""
     return (
-        f"The loss says how surprised the network is by each next token; it fell from "
-        f"{losses[0]:.1f} to {losses[-1]:.2f}. BLEU compares whole translations with their "
-        "references: 100 is every word in its place."
+        f"The loss says how surprised the network is by each next token{fell}. BLEU compares whole "
+        "translations with their references: 100 is every word in its place."
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import track
 
 from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared, open_prepared
@@ -94,7 +95,14 @@ def evaluate_run(
         settings = generation_settings(run, prepared).changed(changes or {})
         sources, references = prepared.texts(split)
         writer = Writer(run.model, run.tokenizer, settings, run.target_tokenizer)
-        outputs = [output for (output,) in writer.outputs(sources)]
+        written = track(
+            writer.outputs(sources),
+            description=f"{split}, beam {settings.num_beams}",
+            total=len(sources),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        outputs = [output for (output,) in written]
         lines = _Lines(run, outputs, references, baseline)
         scores, comparisons = lines.scores(), lines.comparisons()
         about |= {"generation": asdict(settings), "lines": len(references)}

@@ -16,10 +16,9 @@ from talkconv.ops.checks import check_values
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-# talkconv_problem and talkconv_tensor. Packed bytes, not ctypes structures: filling those in takes
-# as long as summing 10 tokens
-_PROBLEM = struct.Struct("@7q2d2q4i")
-_TENSORS = {count: struct.Struct(f"@{3 * count}q") for count in (4, 7)}
+# talkconv_problem and so many of talkconv_tensor. Packed bytes, not ctypes structures: filling
+# those in takes as long as summing 10 tokens
+_CALLS = {count: struct.Struct(f"@7q2d2q4i{3 * count}q") for count in (4, 7)}
 
 
 class Kernel:
@@ -132,10 +131,19 @@ def _run(
     tensors: tuple[Tensor, ...],
 ) -> None:
     l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context = settings
-    # kept alive until the call returns
+    # these and the rows are kept alive until the call returns
     lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
-    tensors = tuple([_with_rows(tensor) for tensor in tensors])
-    problem = _PROBLEM.pack(
+    rows: list[Tensor] = []
+    views: list[int] = []
+    for tensor in tensors:
+        strides = tensor.stride()
+        if strides[-1] != 1:
+            # any strides, but rows of contiguous elements
+            tensor = tensor.contiguous()
+            strides = tensor.stride()
+        rows.append(tensor)
+        views += (tensor.data_ptr(), strides[0] if len(strides) == 3 else 0, strides[-2])
+    call = _CALLS[len(tensors)].pack(
         x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
         x.shape[1] if cu_seqlens is None else 0,
         context,
@@ -151,18 +159,10 @@ def _run(
         _DTYPE_CODES[left.dtype],
         torch.get_num_threads(),
         0,
+        *views,
     )
-    views: list[int] = []
-    for tensor in tensors:
-        strides = tensor.stride()
-        views += (tensor.data_ptr(), strides[0] if len(strides) == 3 else 0, strides[-2])
-    if function(problem + _TENSORS[len(tensors)].pack(*views)) != 0:
+    if function(call) != 0:
         raise MemoryError("talk_conv: no memory for the kernel's running sums")
-
-
-def _with_rows(tensor: Tensor) -> Tensor:
-    """Any strides, but rows of contiguous elements."""
-    return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
 
 
 def _unread(side: Tensor, max_tokens: int, instead: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import check_inputs
-from talkconv.ops.direct import nobody_listens
+from talkconv.ops.direct import only_autograd_listens, wants_gradient
 
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
@@ -65,14 +65,14 @@ def talk_conv(
     )
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
-    kernel = _DIRECT.get(x.device.type)
-    if kernel is not None and nobody_listens(x, left, right):
-        return kernel(*inputs)
-    out: Tensor = torch.ops.talkconv.talk_conv(*inputs)
+    out: Tensor
+    if x.device.type != "cpu" or not only_autograd_listens(x, left, right):
+        out = torch.ops.talkconv.talk_conv(*inputs)
+    elif wants_gradient(x, left, right):
+        out = _DirectOnCPU.apply(*inputs)  # type: ignore[no-untyped-call]
+    else:
+        out = cpu.talk_conv(*inputs)
     return out
-
-
-_DIRECT = {"cpu": cpu.talk_conv}
 
 
 def _both(left: Tensor | None, right: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -106,6 +106,26 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     settings = (*ctx.settings, lengths, cu_seqlens)
     grads = torch.ops.talkconv.talk_conv_backward(grad_out, x, left, right, *settings)
     return (*grads, *[None] * len(settings))
+
+
+class _DirectOnCPU(torch.autograd.Function):
+    """The kernels with nothing between them and autograd, which alone is listening."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        _save(ctx, inputs, None)
+        return cpu.talk_conv(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad_out,) = grads
+        # gradients are enabled here where the gradient's own gradient is wanted
+        if torch.is_grad_enabled() or not only_autograd_listens(grad_out):
+            return _backward(ctx, grad_out)
+        x, left, right, lengths, cu_seqlens = ctx.saved_tensors
+        settings = (*ctx.settings, lengths, cu_seqlens)
+        found = cpu.talk_conv_backward(grad_out, x, left, right, *settings)
+        return (*found, *[None] * len(settings))
 
 
 def _backward_of_backward(

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <vector>
 
@@ -17,10 +18,13 @@
 namespace talkconv {
 namespace {
 
-// A slice carries this many channels where its running sums fill the first-level cache, more where
-// sequences or windows are so short that they do not.
+// A slice carries this many channels where its ring fills the first-level cache, more where sequences or
+// windows are so short that it does not.
 constexpr int64_t least_slice = 64, most_slice = 256;
 constexpr int64_t ring_bytes = int64_t{32} << 10;
+// Windows are found for a few tokens at a time, at most as many as a ring has rows.
+constexpr int64_t least_ring_rows = 16;
+constexpr int64_t cache_line = 64;
 // Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
 constexpr int64_t least_chunk_tokens = 512;
 // Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
@@ -39,10 +43,8 @@ int64_t reach_in_tokens(int64_t max_tokens, double max_offset) {
   return int64_t(std::min(std::ceil(double(max_tokens) * max_offset), 0x1p30));
 }
 
-int64_t power_of_two_from(int64_t value) {
-  int64_t power = 1;
-  while (power < value) power *= 2;
-  return power;
+int64_t rounded_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
 std::vector<Chunk> chunks_of(const talkconv_problem& p, int64_t chunk_tokens) {
@@ -68,11 +70,13 @@ int64_t longest_of(const std::vector<Chunk>& chunks) {
   return longest;
 }
 
-// The chunk's length depends on the windows alone, never on the batch: equal bits for equal sequences.
+// Where sums start anew depends on the windows alone, never on the batch: equal bits for equal sequences.
+int64_t widest_window(const talkconv_problem& p) {
+  return reach_in_tokens(p.l_max, p.max_offset) + reach_in_tokens(p.r_max, p.max_offset) + 1;
+}
+
 int64_t chunk_tokens_of(const talkconv_problem& p) {
-  const int64_t window =
-      reach_in_tokens(p.l_max, p.max_offset) + reach_in_tokens(p.r_max, p.max_offset);
-  return std::max(least_chunk_tokens, 4 * window);
+  return std::max(least_chunk_tokens, 4 * widest_window(p));
 }
 
 Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
@@ -81,12 +85,12 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   const int64_t longest = longest_of(chunks);
   plan.reach_left = std::min(reach_in_tokens(p.l_max, p.max_offset), longest);
   plan.reach_right = std::min(reach_in_tokens(p.r_max, p.max_offset), longest);
-  plan.ring_rows = power_of_two_from(plan.reach_left + plan.reach_right + 4);
-  const int64_t rows_in_use = std::min(plan.ring_rows, longest + 1);
-  const int64_t fitting = ring_bytes / int64_t(sizeof(double)) / rows_in_use;
+  plan.ring_rows = std::max(plan.reach_left + plan.reach_right + 2, least_ring_rows);
+  const int64_t fitting = ring_bytes / int64_t(sizeof(double)) / std::min(plan.ring_rows, longest + 1);
   const int64_t slice = std::clamp(fitting / least_slice * least_slice, least_slice, most_slice);
   plan.channels_per_head = p.channels / p.heads;
-  plan.heads_per_group = std::clamp<int64_t>(slice / plan.channels_per_head, 1, p.heads);
+  plan.heads_per_group =
+      std::clamp<int64_t>(slice / plan.channels_per_head, 1, std::min(p.heads, most_windows));
   plan.groups = (p.heads + plan.heads_per_group - 1) / plan.heads_per_group;
   plan.slice = std::min(slice, plan.heads_per_group * plan.channels_per_head);
   plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
@@ -109,38 +113,45 @@ class ScratchMemory {
 
   // False where memory ran out.
   bool reserve(const Plan& plan, bool offset_grads) {
-    const int64_t ring = plan.ring_rows * plan.slice;
-    const int64_t grads = offset_grads ? plan.chunk_tokens * plan.heads_per_group * 2 : 0;
-    const size_t count = size_t(ring + 2 * most_slice + grads);
-    if (count > count_) {
-      release();
-      memory_ = static_cast<double*>(::operator new(count * sizeof(double), alignment, std::nothrow));
-      if (memory_ == nullptr) return false;
-      count_ = count;
+    const int64_t pair_bytes = 2 * int64_t(sizeof(double));
+    const int64_t grad_bytes = plan.chunk_tokens * plan.heads_per_group * pair_bytes;
+    const int64_t sizes[] = {plan.ring_rows * ring_row_bytes(plan), row, row,
+                             offset_grads ? grad_bytes : 0};
+    int64_t begins[std::size(sizes)], bytes = 0;
+    for (size_t k = 0; k < std::size(sizes); ++k) {
+      begins[k] = bytes;
+      bytes += rounded_up(sizes[k], cache_line);
     }
-    scratch_ = {memory_, memory_ + ring, memory_ + ring + 2 * most_slice,
-                memory_ + ring + most_slice};
+    if (bytes > bytes_) {
+      release();
+      memory_ = static_cast<char*>(::operator new(size_t(bytes), alignment, std::nothrow));
+      if (memory_ == nullptr) return false;
+      bytes_ = bytes;
+    }
+    scratch_ = {memory_ + begins[0], reinterpret_cast<double*>(memory_ + begins[1]),
+                memory_ + begins[2], reinterpret_cast<double*>(memory_ + begins[3])};
     return true;
   }
 
   void release_if_large() {
-    if (count_ * sizeof(double) > kept_bytes) release();
+    if (bytes_ > kept_bytes) release();
   }
 
   const Scratch& operator*() const { return scratch_; }
 
  private:
-  static constexpr std::align_val_t alignment{64};
-  static constexpr size_t kept_bytes = size_t{1} << 20;
+  static constexpr std::align_val_t alignment{cache_line};
+  static constexpr int64_t row = most_slice * int64_t(sizeof(double));
+  static constexpr int64_t kept_bytes = int64_t{1} << 20;
 
   void release() {
     ::operator delete(memory_, alignment);
     memory_ = nullptr;
-    count_ = 0;
+    bytes_ = 0;
   }
 
-  double* memory_ = nullptr;
-  size_t count_ = 0;
+  char* memory_ = nullptr;
+  int64_t bytes_ = 0;
   Scratch scratch_{};
 };
 

@@ -1,5 +1,6 @@
-// The gradients. grad_x[j] collects scale * w(i, j) * grad_out[i] from every window i that holds j:
-// each window adds four entries to a table of differences, whose running sum is grad_x.
+// The gradients. grad_x[j] collects scale * w(i, j) * grad_out[i] from every window i that holds j. The
+// tokens that a window holds fully take two entries in a table of differences, whose running sum they
+// are; the two at its edges are added where they stand.
 #pragma once
 
 #include <limits>
@@ -11,44 +12,68 @@
 namespace talkconv {
 namespace {
 
-// first += a * row, second += b * row; the two are the same row where a chunk's edge cut the window.
-template <class T, class Width>
-inline void add_two(double* first, double a, double* second, double b, const T* __restrict row,
-                    Width width) {
-  if (first == second) {
-    for (int64_t c = 0; c < width; ++c) first[c] += (a + b) * widen(row[c]);
-    return;
+// A row of the ring collects what its token's gradient will be: the differences of the sum over whole
+// tokens, and what windows add that the token counts for in part.
+template <class T>
+class GradRing {
+ public:
+  GradRing(const Plan& plan, const Scratch& scratch)
+      : differences_(static_cast<double*>(scratch.ring)),
+        parts_(reinterpret_cast<Wide<T>*>(differences_ + plan.ring_rows * plan.slice)),
+        stride_(plan.slice) {
+    std::memset(scratch.ring, 0, size_t(plan.ring_rows * plan.slice) * (sizeof(double) + sizeof(Wide<T>)));
   }
-  double* __restrict one = first;
-  double* __restrict two = second;
+
+  double* differences(int64_t row) const { return differences_ + row * stride_; }
+  Wide<T>* parts(int64_t row) const { return parts_ + row * stride_; }
+
+ private:
+  double* const differences_;
+  Wide<T>* const parts_;
+  const int64_t stride_;
+};
+
+template <class T, class Width>
+inline void add_window(double* __restrict first, double* __restrict past, const T* __restrict row,
+                       Width width) {
   for (int64_t c = 0; c < width; ++c) {
     const double value = widen(row[c]);
-    one[c] += a * value;
-    two[c] += b * value;
+    first[c] += value;
+    past[c] -= value;
   }
 }
 
-// One more row of differences becomes a row of the gradient; its place in the ring is free again.
 template <class T, class Width>
-inline void add_differences(double* __restrict row, double* __restrict running, T* __restrict out,
-                            Width width) {
+inline void add_part(Wide<T>* __restrict edge, Wide<T> part, const T* __restrict row, Width width) {
+  for (int64_t c = 0; c < width; ++c) edge[c] += part * widen(row[c]);
+}
+
+// One more row of the ring becomes a row of the gradient; its place is free again.
+template <class T, class Width>
+inline void finish_row(double* __restrict differences, Wide<T>* __restrict parts,
+                       double* __restrict running, double scale, T* __restrict out, Width width) {
   for (int64_t c = 0; c < width; ++c) {
-    running[c] += row[c];
-    row[c] = 0;
-    out[c] = narrow<T>(Wide<T>(running[c]));
+    running[c] += differences[c];
+    out[c] = narrow<T>(Wide<T>(scale * running[c]) + parts[c]);
+    differences[c] = 0;
+    parts[c] = 0;
   }
 }
 
-// Eight sums side by side in a fixed order: the same bits wherever the rows lie in memory.
-template <class T, class Width>
+// Sums side by side in a fixed order: the same bits wherever the rows lie in memory. Float offsets make
+// do with sums A of few float products each, whose total is rounded in double.
+template <class A, class T, class Width>
 inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
-  constexpr int64_t lanes = 8;
-  double sums[lanes] = {};
+  constexpr int64_t lanes = 16;
+  A sums[lanes] = {};
   const int64_t even = width / lanes * lanes;
   for (int64_t c = 0; c < even; c += lanes)
-    for (int64_t k = 0; k < lanes; ++k) sums[k] += double(widen(a[c + k])) * double(widen(b[c + k]));
-  for (int64_t c = even; c < width; ++c) sums[c - even] += double(widen(a[c])) * double(widen(b[c]));
-  return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+    for (int64_t k = 0; k < lanes; ++k) sums[k] += A(widen(a[c + k])) * A(widen(b[c + k]));
+  for (int64_t c = even; c < width; ++c) sums[c - even] += A(widen(a[c])) * A(widen(b[c]));
+  double halves[lanes / 2];
+  for (int64_t k = 0; k < lanes / 2; ++k) halves[k] = double(sums[k]) + double(sums[k + lanes / 2]);
+  return ((halves[0] + halves[4]) + (halves[1] + halves[5])) +
+         ((halves[2] + halves[6]) + (halves[3] + halves[7]));
 }
 
 // The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
@@ -58,96 +83,121 @@ class OffsetGrads {
   OffsetGrads(const Plan& plan, const Chunk& chunk, int64_t group, const Heads& heads,
               Rows<const T> x, double* grads)
       : length_(chunk.sequence.length),
-        width_(heads.width),
         stride_(plan.heads_per_group * 2),
+        in_double_(plan.problem.offset_dtype == TALKCONV_F64),
         left_scale_(plan.problem.scale * double(plan.problem.l_max)),
         right_scale_(plan.problem.scale * double(plan.problem.r_max)),
         x_(x),
         begin_(chunk.begin),
         grads_(grads + (heads.first - group * plan.heads_per_group) * 2) {}
 
-  void add(int64_t token, int64_t head, const Window& w, const T* grad_out) {
-    double* const grads = grads_ + (token - begin_) * stride_ + head * 2;
-    if (w.is_nan) grads[0] = grads[1] = std::numeric_limits<double>::quiet_NaN();
-    const int64_t left_edge = token - w.left.whole - 1, right_edge = token + w.right.whole + 1;
-    if (w.left.has_gradient && left_edge >= 0)
-      add_dot(grads[0], left_scale_, grad_out, x_[left_edge] + head * width_);
-    if (w.right.has_gradient && right_edge < length_)
-      add_dot(grads[1], right_scale_, grad_out, x_[right_edge] + head * width_);
+  // Of window k, on the channels from `at` on.
+  template <class Width>
+  void add(const Windows& windows, int64_t k, int64_t token, int64_t at, const T* grad_out,
+           Width width) {
+    double* const grads = grads_ + (token - begin_) * stride_ + at / width * 2;
+    if (windows.is_nan[k]) grads[0] = grads[1] = std::numeric_limits<double>::quiet_NaN();
+    const int64_t left_edge = token - windows.left.whole[k] - 1;
+    const int64_t right_edge = token + windows.right.whole[k] + 1;
+    if (windows.left.has_gradient[k] && left_edge >= 0)
+      grads[0] += left_scale_ * product(grad_out, x_[left_edge] + at, width);
+    if (windows.right.has_gradient[k] && right_edge < length_)
+      grads[1] += right_scale_ * product(grad_out, x_[right_edge] + at, width);
   }
 
-  void prefetch(int64_t token, int64_t width) const {
-    if (token < length_) prefetch_row(x_[token], width);
+  // Asks for what windows of this token may need soon.
+  void prefetch(int64_t token, int64_t reach_right, int64_t width) const {
+    prefetch_ahead(x_[token + reach_right], x_.stride, width);
   }
 
  private:
-  // piece by piece, so that the sum does not depend on how heads are cut into slices
-  void add_dot(double& grad, double scale, const T* a, const T* b) const {
-    in_pieces(width_, [&](int64_t c, auto count) { grad += scale * dot(a + c, b + c, count); });
+  template <class Width>
+  double product(const T* a, const T* b, Width width) const {
+    return in_double_ ? dot<double>(a, b, width) : dot<Wide<T>>(a, b, width);
   }
 
-  const int64_t length_, width_, stride_;
+  const int64_t length_, stride_;
+  const bool in_double_;
   const double left_scale_, right_scale_;
   const Rows<const T> x_;
   const int64_t begin_;
   double* const grads_;
 };
 
-// grad_x of one slice over one chunk. Tokens outside the chunk take part where their windows reach
-// in; indices are clamped to the chunk, which leaves its running sums right. The chunk's own tokens
-// also find their offsets' derivatives, if wanted. Returns false where a sum became NaN or infinite.
-template <class T>
-bool sweep_backward(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
-                    int64_t width, Rows<const T> grad_out, Rows<T> grad_x,
-                    OffsetGrads<T>* offset_grads, double scale_of_nan, bool stream,
-                    const Scratch& scratch) {
-  const int64_t mask = plan.ring_rows - 1, end = least(chunk.end, chunk.sequence.length);
-  if (end <= chunk.begin) return true;
-  const Heads heads = heads_of(plan, channel, width);
-  const Tokens reached = tokens_reached(chunk, plan.reach_right, plan.reach_left);
-  Windows windows(plan, t.left, t.right, chunk.sequence, heads, reached.end);
-  const auto differences = [&](int64_t row) {
-    return scratch.ring + (least(most(row, chunk.begin), end) & mask) * plan.slice;
-  };
+// grad_x of one slice over one chunk. Tokens outside the chunk take part where their windows reach in.
+// The chunk's own tokens also find their offsets' derivatives, if wanted. Returns false where a sum
+// became NaN or infinite, or an offset was NaN. HeadWidth is a constant where it can be: the loops over
+// channels then unroll.
+template <class T, class HeadWidth>
+bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, int64_t width,
+                    HeadWidth head_width, Rows<const T> grad_out, Rows<T> grad_x,
+                    OffsetGrads<T>* offset_grads, bool stream, const Scratch& scratch) {
+  const int64_t rows = plan.ring_rows, end = least(chunk.end, chunk.sequence.length);
+  const int64_t reach_left = plan.reach_left, reach_right = plan.reach_right;
+  const Tokens reached = tokens_reached(chunk, reach_right, reach_left);
+  const GradRing<T> ring(plan, scratch);
+  const double scale = plan.problem.scale;
   double* const running = scratch.running;
   T* const staged = static_cast<T*>(scratch.staged);
-  fill(scratch.ring, plan.ring_rows * plan.slice, 0.0);
   fill(running, width, 0.0);
+  Places places;
+  bool any_nan = false;
 
-  const auto finish_row = [&](int64_t j) {
-    double* const row = differences(j);
-    in_pieces(width, [&](int64_t c, auto count) {
-      add_differences(row + c, running + c, staged + c, count);
-    });
-    write_row(grad_x[j], staged, width * int64_t(sizeof(T)), stream);
+  int64_t finished = chunk.begin, oldest = 0;  // and its row of the ring
+  const auto finish_until = [&](int64_t token) {
+    for (; finished < token; ++finished) {
+      in_pieces(width, [&](int64_t c, auto count) {
+        finish_row(ring.differences(oldest) + c, ring.parts(oldest) + c, running + c, scale,
+                   staged + c, count);
+      });
+      write_row(grad_x[finished], staged, width * int64_t(sizeof(T)), stream);
+      oldest = oldest + 1 == rows ? 0 : oldest + 1;
+    }
   };
 
-  int64_t finished = chunk.begin;
-  for (int64_t i = reached.begin; i < reached.end; ++i) {
-    const bool owned = offset_grads != nullptr && i >= chunk.begin && i < end;
-    if (i + prefetch_distance < reached.end) prefetch_row(grad_out[i + prefetch_distance], width);
-    if (owned) offset_grads->prefetch(i + plan.reach_right + prefetch_distance, width);
-    windows.move_to(i);
-    for (int64_t h = 0; h < heads.count; ++h) {
-      const int64_t at = h * heads.width;
-      const Window w = windows.window(h);
-      const int64_t first = i - w.left.whole, past = i + w.right.whole + 1;
-      const double scale = w.is_nan ? scale_of_nan : plan.problem.scale;
-      const double before = scale * w.left.part, after = scale * w.right.part;
-      const T* const row = grad_out[i] + at;
-      in_pieces(heads.width, [&](int64_t c, auto count) {
-        add_two(differences(first - 1) + at + c, before, differences(first) + at + c,
-                scale - before, row + c, count);
-        add_two(differences(past) + at + c, after - scale, differences(past + 1) + at + c, -after,
-                row + c, count);
-      });
-      if (owned) offset_grads->add(i, h, w, row);
+  for (int64_t i = reached.begin; i < reached.end; i += windows.tokens) {
+    windows.work_out(i, reached.end, rows);
+    // the chunk's first token has row 0, the tokens before it count back from there
+    places.find(windows, chunk.begin, end, (i - chunk.begin) % rows, rows);
+    const T* row = grad_out[i];
+    int64_t k = 0;
+    for (int64_t token = i; token < i + windows.tokens; ++token, row += grad_out.stride) {
+      const bool owned = offset_grads != nullptr && token >= chunk.begin && token < end;
+      prefetch_ahead(row, grad_out.stride, width);
+      if (owned) offset_grads->prefetch(token, reach_right, width);
+      for (int64_t at = 0; at < width; at += head_width, ++k) {
+        if (places.first[k] != places.past[k])
+          add_window(ring.differences(places.first[k]) + at, ring.differences(places.past[k]) + at,
+                     row + at, head_width);
+        if (places.has_left[k])
+          add_part<T>(ring.parts(places.left_edge[k]) + at, Wide<T>(scale * windows.left.part[k]),
+                      row + at, head_width);
+        if (places.has_right[k])
+          add_part<T>(ring.parts(places.right_edge[k]) + at, Wide<T>(scale * windows.right.part[k]),
+                      row + at, head_width);
+        any_nan |= windows.is_nan[k] != 0;
+        if (owned) offset_grads->add(windows, k, token, at, row + at, head_width);
+      }
+      // no later window starts before this one could
+      finish_until(least(token - reach_left + 1, end));
     }
-    // no later window starts before i - reach_left
-    for (; finished < least(i - plan.reach_left, end); ++finished) finish_row(finished);
   }
-  for (; finished < end; ++finished) finish_row(finished);
-  return all_finite(running, width);
+  finish_until(end);
+  return !any_nan && all_finite(running, width);
+}
+
+template <class T>
+bool sweep_slice(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
+                 int64_t width, Rows<const T> grad_out, Rows<T> grad_x,
+                 OffsetGrads<T>* offset_grads, bool stream, const Scratch& scratch) {
+  if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
+  const Heads heads = heads_of(plan, channel, width);
+  Windows windows(plan, t.left, t.right, chunk.sequence, heads);
+  if (heads.width == piece)
+    return sweep_backward(plan, chunk, windows, width, piece, grad_out, grad_x, offset_grads, stream,
+                             scratch);
+  return sweep_backward(plan, chunk, windows, width, heads.width, grad_out, grad_x, offset_grads,
+                           stream, scratch);
 }
 
 inline void store_offset(const talkconv_tensor& offsets, int32_t dtype, int64_t index, double value) {
@@ -187,12 +237,13 @@ template <class T>
 void spread_nan_offsets(const Plan& plan, const talkconv_backward_call& t, const Sequence& sequence,
                         Tokens tokens, int64_t channel, int64_t width, Rows<T> grad_out) {
   const Heads heads = heads_of(plan, channel, width);
-  Windows windows(plan, t.left, t.right, sequence, heads, tokens.end);
+  Windows windows(plan, t.left, t.right, sequence, heads);
   const T nan = narrow<T>(std::numeric_limits<Wide<T>>::quiet_NaN());
-  for (int64_t i = tokens.begin; i < tokens.end; ++i) {
-    windows.move_to(i);
-    for (int64_t h = 0; h < heads.count; ++h)
-      if (windows.window(h).is_nan) fill(grad_out[i] + h * heads.width, heads.width, nan);
+  for (int64_t i = tokens.begin; i < tokens.end; i += windows.tokens) {
+    windows.work_out(i, tokens.end, Windows::capacity);
+    for (int64_t k = 0; k < windows.count; ++k)
+      if (windows.is_nan[k])
+        fill(grad_out[i + windows.token[k]] + k % heads.count * heads.width, heads.width, nan);
   }
 }
 
@@ -208,8 +259,7 @@ bool repair_backward(const Plan& plan, const talkconv_backward_call& t, const Ch
     std::memcpy(copy[i], grad_out[i], size_t(width) * sizeof(T));
   spread_nan_offsets<T>(plan, t, chunk.sequence, reached, channel, width, copy);
   const auto sweep = [&](Rows<const T> part, Rows<T> sums) {
-    sweep_backward<T>(plan, t, chunk, channel, width, part, sums, nullptr, plan.problem.scale, false,
-                      scratch);
+    sweep_slice<T>(plan, t, chunk, channel, width, part, sums, nullptr, false, scratch);
   };
   const Rows<const T> input{memory, width, reached.begin};
   const bool ok = repair(chunk, reached, width, input, grad_x, sweep);
@@ -222,7 +272,6 @@ bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chu
                     const Scratch& scratch) {
   const int64_t group_channels = plan.heads_per_group * plan.channels_per_head;
   const int64_t group_end = least((group + 1) * group_channels, plan.problem.channels);
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   bool ok = true;
   fill(scratch.offset_grads, (chunk.end - chunk.begin) * plan.heads_per_group * 2, 0.0);
   for (int64_t c = group * group_channels; c < group_end; c += plan.slice) {
@@ -232,8 +281,8 @@ bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chu
     const auto grad_x = rows_of<T>(t.grad_x, chunk.sequence, c);
     OffsetGrads<T> offset_grads(plan, chunk, group, heads_of(plan, c, width), x,
                                 scratch.offset_grads);
-    if (!sweep_backward<T>(plan, t, chunk, c, width, grad_out, grad_x, &offset_grads, nan,
-                           plan.stream, scratch))
+    if (!sweep_slice(plan, t, chunk, c, width, grad_out, grad_x, &offset_grads, plan.stream,
+                             scratch))
       ok = repair_backward<T>(plan, t, chunk, c, width, grad_out, grad_x, scratch) && ok;
     for (int64_t i = most(chunk.begin, chunk.sequence.length); i < chunk.end; ++i)
       std::memset(grad_x[i], 0, size_t(width) * sizeof(T));

@@ -27,55 +27,102 @@ inline void sum_window(const double* __restrict from, const double* __restrict t
   }
 }
 
-// One slice of channels over the tokens of one chunk. Row k of the ring holds the sum of the tokens
-// before k, counted from the first token that a window of this chunk can reach: sums start anew with
-// each chunk, so their rounding does not grow with the sequence. Returns false where x holds a NaN or
-// an infinity, which running sums would carry on past the windows that contain it.
-template <class T>
-bool sweep_forward(const Plan& plan, const talkconv_forward_call& t, const Chunk& chunk, int64_t channel,
-                   int64_t width, Rows<const T> x, Rows<T> out, bool stream,
-                   const Scratch& scratch) {
-  const int64_t length = chunk.sequence.length, mask = plan.ring_rows - 1;
-  const int64_t end = least(chunk.end, length);
-  if (end <= chunk.begin) return true;
-  const Heads heads = heads_of(plan, channel, width);
-  Windows windows(plan, t.left, t.right, chunk.sequence, heads, end);
-  const auto ring = [&](int64_t row) { return scratch.ring + (row & mask) * plan.slice; };
-  const Wide<T> scale = Wide<T>(plan.problem.scale);
-  T* const staged = static_cast<T*>(scratch.staged);
-
-  int64_t summed = most(int64_t{0}, chunk.begin - plan.reach_left);
-  fill(ring(summed), width, 0.0);
-  for (int64_t i = chunk.begin; i < end; ++i) {
-    for (; summed < least(i + plan.reach_right + 1, length); ++summed) {
-      if (summed + prefetch_distance < length) prefetch_row(x[summed + prefetch_distance], width);
-      const double* const before = ring(summed);
-      double* const after = ring(summed + 1);
-      in_pieces(width, [&](int64_t c, auto count) {
-        add_row(before + c, x[summed] + c, after + c, count);
-      });
-    }
-    windows.move_to(i);
-    for (int64_t h = 0; h < heads.count; ++h) {
-      const int64_t at = h * heads.width;
-      const Window w = windows.window(h);
-      const int64_t first = i - w.left.whole, last = i + w.right.whole;
-      const bool has_left = first > 0, has_right = last + 1 < length;
-      const Wide<T> weight = w.is_nan ? std::numeric_limits<Wide<T>>::quiet_NaN() : scale;
-      const double* const from = ring(has_left ? first : 0) + at;
-      const double* const to = ring(has_right ? last + 1 : length) + at;
-      const T* const left_edge = x[has_left ? first - 1 : i] + at;
-      const T* const right_edge = x[has_right ? last + 1 : i] + at;
-      const Wide<T> left_part = has_left ? weight * Wide<T>(w.left.part) : 0;
-      const Wide<T> right_part = has_right ? weight * Wide<T>(w.right.part) : 0;
-      in_pieces(heads.width, [&](int64_t c, auto count) {
-        sum_window(from + c, to + c, left_edge + c, right_edge + c, weight, left_part, right_part,
-                   staged + at + c, count);
-      });
-    }
-    write_row(out[i], staged, width * int64_t(sizeof(T)), stream);
+// The running sums that windows are read from. A row holds the sum of the tokens before its own, counted
+// from the first token that a window of the chunk can reach: sums start anew with each chunk, so their
+// rounding does not grow with the sequence.
+class RunningSums {
+ public:
+  RunningSums(const Plan& plan, int64_t width, const Scratch& scratch)
+      : sums_(static_cast<double*>(scratch.ring)),
+        rows_(plan.ring_rows),
+        stride_(plan.slice),
+        width_(width) {
+    fill(sums_, width, 0.0);
   }
-  return all_finite(ring(summed), width);
+
+  double* operator[](int64_t row) const { return sums_ + row * stride_; }
+  const double* newest() const { return (*this)[newest_]; }
+
+  template <class T>
+  void add(const T* token) {
+    const int64_t next = newest_ + 1 == rows_ ? 0 : newest_ + 1;
+    const double* const before = (*this)[newest_];
+    double* const after = (*this)[next];
+    in_pieces(width_, [&](int64_t c, auto count) { add_row(before + c, token + c, after + c, count); });
+    newest_ = next;
+  }
+
+ private:
+  double* const sums_;
+  const int64_t rows_, stride_, width_;
+  int64_t newest_ = 0;
+};
+
+// What the edges and the whole of each window count by.
+template <class T>
+struct Weights {
+  Wide<T> whole[Windows::capacity], left[Windows::capacity], right[Windows::capacity];
+
+  void find(const Windows& windows, const Places& places, double scale) {
+    const Wide<T> nan = std::numeric_limits<Wide<T>>::quiet_NaN();
+    for (int64_t k = 0; k < windows.count; ++k) {
+      const Wide<T> weight = windows.is_nan[k] ? nan : Wide<T>(scale);
+      whole[k] = weight;
+      left[k] = Wide<T>(places.has_left[k]) * weight * Wide<T>(windows.left.part[k]);
+      right[k] = Wide<T>(places.has_right[k]) * weight * Wide<T>(windows.right.part[k]);
+    }
+  }
+};
+
+// One slice of channels over the tokens of one chunk. Returns false where x holds a NaN or an infinity,
+// which running sums would carry on past the windows that contain it.
+// HeadWidth is a constant where it can be: the loops over channels then unroll.
+template <class T, class HeadWidth>
+bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, int64_t width,
+                   HeadWidth head_width, Rows<const T> x, Rows<T> out, bool stream,
+                   const Scratch& scratch) {
+  const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
+  const int64_t rows = plan.ring_rows, reach_right = plan.reach_right;
+  T* const staged = static_cast<T*>(scratch.staged);
+  RunningSums sums(plan, width, scratch);
+  Places places;
+  Weights<T> weights;
+
+  const int64_t origin = most(int64_t{0}, chunk.begin - plan.reach_left);
+  int64_t summed = origin;
+  const T* row = x[summed];
+  for (int64_t i = chunk.begin; i < end; i += windows.tokens) {
+    windows.work_out(i, end, rows);
+    places.find(windows, 0, length, (i - origin) % rows, rows);
+    weights.find(windows, places, plan.problem.scale);
+    T* out_row = out[i];
+    int64_t k = 0;
+    for (int64_t token = i; token < i + windows.tokens; ++token, out_row += out.stride) {
+      const int64_t needed = least(token + reach_right + 1, length);
+      for (; summed < needed; ++summed, row += x.stride) {
+        prefetch_ahead(row, x.stride, width);
+        sums.add(row);
+      }
+      for (int64_t at = 0; at < width; at += head_width, ++k) {
+        sum_window(sums[places.first[k]] + at, sums[places.past[k]] + at,
+                   x[token - places.to_left[k]] + at, x[token + places.to_right[k]] + at,
+                   weights.whole[k], weights.left[k], weights.right[k], staged + at, head_width);
+      }
+      write_row(out_row, staged, width * int64_t(sizeof(T)), stream);
+    }
+  }
+  return all_finite(sums.newest(), width);
+}
+
+template <class T>
+bool sweep_slice(const Plan& plan, const talkconv_forward_call& t, const Chunk& chunk, int64_t channel,
+                 int64_t width, Rows<const T> x, Rows<T> out, bool stream, const Scratch& scratch) {
+  if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
+  const Heads heads = heads_of(plan, channel, width);
+  Windows windows(plan, t.left, t.right, chunk.sequence, heads);
+  if (heads.width == piece)
+    return sweep_forward(plan, chunk, windows, width, piece, x, out, stream, scratch);
+  return sweep_forward(plan, chunk, windows, width, heads.width, x, out, stream, scratch);
 }
 
 template <class T>
@@ -88,12 +135,10 @@ bool forward_chunk(const Plan& plan, const talkconv_forward_call& t, const Chunk
     const int64_t width = least(plan.slice, group_end - c);
     const auto x = rows_of<const T>(t.x, chunk.sequence, c);
     const auto out = rows_of<T>(t.out, chunk.sequence, c, plan.problem.context);
-    const bool finite =
-        sweep_forward<T>(plan, t, chunk, c, width, x, out, plan.stream, scratch);
-    if (!finite) {
+    if (!sweep_slice(plan, t, chunk, c, width, x, out, plan.stream, scratch)) {
       const auto reached = tokens_reached(chunk, plan.reach_left, plan.reach_right);
       const auto sweep = [&](Rows<const T> part, Rows<T> sums) {
-        sweep_forward<T>(plan, t, chunk, c, width, part, sums, false, scratch);
+        sweep_slice(plan, t, chunk, c, width, part, sums, false, scratch);
       };
       ok = repair(chunk, reached, width, x, out, sweep) && ok;
     }

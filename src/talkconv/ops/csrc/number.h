@@ -33,13 +33,12 @@ constexpr bool is_finite(V value) {
 
 // Calls body(begin, width) for pieces of `piece` channels, their width a constant, and for the rest:
 // the loops over channels then have a known length and unroll fully.
-constexpr int64_t piece = 64;
+constexpr std::integral_constant<int64_t, 64> piece{};
 
 template <class Body>
 inline void in_pieces(int64_t width, Body body) {
   int64_t begin = 0;
-  for (; begin + piece <= width; begin += piece)
-    body(begin, std::integral_constant<int64_t, piece>{});
+  for (; begin + piece <= width; begin += piece) body(begin, piece);
   if (begin < width) body(begin, width - begin);
 }
 

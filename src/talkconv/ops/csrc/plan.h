@@ -22,6 +22,9 @@ struct Chunk {
   int64_t rows_before;  // rows in all chunks before this one: what balancing the threads needs
 };
 
+// Windows are worked out this many at a time; a slice has at most as many heads.
+constexpr int64_t most_windows = 64;
+
 struct Plan {
   talkconv_problem problem;
   int64_t channels_per_head;
@@ -30,18 +33,23 @@ struct Plan {
   int64_t slice;      // most channels that one sweep over time carries
   int64_t reach_left;   // no window reaches farther, in whole tokens
   int64_t reach_right;
-  int64_t ring_rows;  // a power of two: the rows of running sums alive at a time
+  int64_t ring_rows;  // rows of running sums that windows can reach at a time
   int64_t chunk_tokens;
   bool stream;     // the output does not fit the caches: write around them
   bool map_pages;  // the output is likely fresh memory: map it before writing
 };
 
+// A row of the ring has at most a sum and another number as wide for each channel.
+inline int64_t ring_row_bytes(const Plan& plan) {
+  return plan.slice * 2 * int64_t(sizeof(double));
+}
+
 // Working memory of one thread, allocated once per call.
 struct Scratch {
-  double* ring;         // (ring_rows, slice)
-  double* running;      // (slice,)
+  void* ring;            // ring_rows rows of ring_row_bytes() at most
+  double* running;       // (slice,)
+  void* staged;          // (slice,) output elements
   double* offset_grads;  // (chunk_tokens, heads_per_group, 2); backward only
-  void* staged;         // (slice,) output elements
 };
 
 // The sweeps, compiled once per instruction set.

@@ -45,13 +45,17 @@ inline Heads heads_of(const Plan& plan, int64_t channel, int64_t width) {
 // A slice's rows lie a whole row of channels apart, farther than hardware prefetchers follow.
 constexpr int64_t prefetch_distance = 8;
 
+// Asks for the channels of the row that comes prefetch_distance rows later. Past the last row that is an
+// address nobody reads: asking for it is allowed, it has no effect.
 template <class T>
-inline void prefetch_row(const T* row, int64_t width) {
+inline void prefetch_ahead(const T* row, int64_t stride, int64_t width) {
 #if defined(__GNUC__) || defined(__clang__)
-  const char* bytes = reinterpret_cast<const char*>(row);
-  for (int64_t at = 0; at < width * int64_t(sizeof(T)); at += 64) __builtin_prefetch(bytes + at);
+  const uintptr_t ahead =
+      reinterpret_cast<uintptr_t>(row) + uintptr_t(prefetch_distance * stride) * sizeof(T);
+  for (int64_t at = 0; at < width * int64_t(sizeof(T)); at += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(ahead + uintptr_t(at)));
 #else
-  (void)row, (void)width;
+  (void)row, (void)stride, (void)width;
 #endif
 }
 

@@ -10,73 +10,67 @@
 namespace talkconv {
 namespace {
 
-// How far a window reaches to one side: `whole` tokens fully, one more by `part`.
-struct Reach {
-  int64_t whole;
-  double part;
-  bool has_gradient;  // the reach moves with its offset: neither clamped nor at an integer
-};
-
-struct Window {
-  Reach left, right;
-  bool is_nan;  // an offset was NaN: the window is the token alone and its output NaN
-};
-
 inline int64_t offset_index(const talkconv_tensor& offsets, const Sequence& sequence,
                             int64_t token) {
   return sequence.batch * offsets.batch_stride + (sequence.first + token) * offsets.time_stride;
 }
 
-// The windows of a slice's heads, token after token. They are worked out for a few dozen windows at a
-// time, side by side in vector registers: one by one they would cost as much as the sums.
+// The windows of a slice's heads over a few tokens, side by side: worked out one by one they would cost
+// as much as the sums. Window k belongs to head k % heads of the token `begin + token[k]`.
 class Windows {
  public:
-  Windows(const Plan& plan, const talkconv_tensor& left, const talkconv_tensor& right,
-          const Sequence& sequence, const Heads& heads, int64_t end)
-      : plan_(plan), left_(left), right_(right), sequence_(sequence), heads_(heads), end_(end) {}
+  static constexpr int64_t capacity = most_windows;
 
-  // Call with rising tokens, before window().
-  void move_to(int64_t token) {
-    if (token >= batch_end_) work_out(token);
-    place_ = (token - batch_begin_) * heads_.count;
-  }
-
-  Window window(int64_t head) const {
-    const int64_t k = place_ + head;
-    return {{left_side_.whole[k], left_side_.part[k], left_side_.has_gradient[k] != 0},
-            {right_side_.whole[k], right_side_.part[k], right_side_.has_gradient[k] != 0},
-            is_nan_[k] != 0};
-  }
-
- private:
-  static constexpr int64_t batch = 64;
-  static constexpr int64_t capacity = 256;  // a slice has at most that many heads
-
+  // How far each window reaches to one side: `whole` tokens fully, one more by `part`.
   struct Side {
     double offset[capacity];
     double part[capacity];
     int32_t whole[capacity];
-    int32_t has_gradient[capacity];
+    int32_t has_part[capacity];      // part > 0
+    int32_t has_gradient[capacity];  // the reach moves with its offset: neither clamped nor integer
   };
 
-  void work_out(int64_t token) {
-    batch_begin_ = token;
-    batch_end_ = least(token + most(batch / heads_.count, int64_t{1}), end_);
-    const talkconv_problem& p = plan_.problem;
-    const int64_t count = (batch_end_ - batch_begin_) * heads_.count;
-    load(left_, p.l_max, left_side_);
-    load(right_, p.r_max, right_side_);
-    for (int64_t k = 0; k < count; ++k) {
-      is_nan_[k] = is_nan(left_side_.offset[k]) || is_nan(right_side_.offset[k]) ? 1 : 0;
-      if (is_nan_[k]) left_side_.offset[k] = right_side_.offset[k] = 0;
-    }
-    reach(p.max_offset, double(p.l_max), double(plan_.reach_left), count, left_side_);
-    reach(p.max_offset, double(p.r_max), double(plan_.reach_right), count, right_side_);
+  int64_t begin = 0;
+  int64_t tokens = 0;
+  int64_t count = 0;
+  int32_t token[capacity];
+  Side left, right;
+  int32_t is_nan[capacity];  // an offset was NaN: the window is the token alone and its output NaN
+
+  Windows(const Plan& plan, const talkconv_tensor& left_offsets,
+          const talkconv_tensor& right_offsets, const Sequence& sequence, const Heads& heads)
+      : plan_(plan),
+        left_offsets_(left_offsets),
+        right_offsets_(right_offsets),
+        sequence_(sequence),
+        heads_(heads) {
+    int32_t* next = token;
+    for (int32_t i = 0; i < int32_t(capacity / heads.count); ++i)
+      for (int64_t h = 0; h < heads.count; ++h) *next++ = i;
   }
 
+  // As many tokens of first .. end - 1 as there is room for, at most `most_tokens`.
+  void work_out(int64_t first, int64_t end, int64_t most_tokens) {
+    begin = first;
+    tokens = least(least(capacity / heads_.count, most_tokens), end - first);
+    count = tokens * heads_.count;
+    const talkconv_problem& p = plan_.problem;
+    load(left_offsets_, p.l_max, left);
+    load(right_offsets_, p.r_max, right);
+    for (int64_t k = 0; k < count; ++k) {
+      const bool nan = talkconv::is_nan(left.offset[k]) | talkconv::is_nan(right.offset[k]);
+      is_nan[k] = nan;
+      left.offset[k] = nan ? 0 : left.offset[k];
+      right.offset[k] = nan ? 0 : right.offset[k];
+    }
+    reach(p.max_offset, double(p.l_max), double(plan_.reach_left), left);
+    reach(p.max_offset, double(p.r_max), double(plan_.reach_right), right);
+  }
+
+ private:
   void load(const talkconv_tensor& offsets, int64_t max_tokens, Side& side) const {
     if (max_tokens == 0) {
-      fill(side.offset, (batch_end_ - batch_begin_) * heads_.count, 0.0);
+      fill(side.offset, count, 0.0);
       return;
     }
     switch (plan_.problem.offset_dtype) {
@@ -93,18 +87,21 @@ class Windows {
 
   template <class T>
   void load_as(const talkconv_tensor& offsets, Side& side) const {
-    const int64_t begin = batch_begin_ - plan_.problem.context;
     const T* row = static_cast<const T*>(offsets.data) +
-                   offset_index(offsets, sequence_, begin) + heads_.first;
+                   offset_index(offsets, sequence_, begin - plan_.problem.context) + heads_.first;
+    if (heads_.count == 1) {
+      for (int64_t i = 0; i < tokens; ++i) side.offset[i] = widen(row[i * offsets.time_stride]);
+      return;
+    }
     double* to = side.offset;
-    for (int64_t i = batch_begin_; i < batch_end_; ++i, row += offsets.time_stride)
+    for (int64_t i = 0; i < tokens; ++i, row += offsets.time_stride)
       for (int64_t h = 0; h < heads_.count; ++h) *to++ = widen(row[h]);
   }
 
   // Positions stay integers; only the reach is real. The product with max_tokens is exact in double
   // for float32 and half offsets, so "at an integer" means exactly that. No token lies beyond the
   // limit, and below it the conversion to an integer is always defined.
-  static void reach(double max_offset, double max_tokens, double limit, int64_t count, Side& side) {
+  void reach(double max_offset, double max_tokens, double limit, Side& side) const {
     for (int64_t k = 0; k < count; ++k) {
       const double offset = side.offset[k];
       const double clamped = offset > 0 ? (offset < max_offset ? offset : max_offset) : 0;
@@ -114,19 +111,63 @@ class Windows {
       const double part = tokens - double(whole);
       side.whole[k] = whole;
       side.part[k] = part;
+      side.has_part[k] = part > 0;
       side.has_gradient[k] = (part > 0) & (offset == clamped);
     }
   }
 
   const Plan& plan_;
-  const talkconv_tensor& left_;
-  const talkconv_tensor& right_;
+  const talkconv_tensor& left_offsets_;
+  const talkconv_tensor& right_offsets_;
   const Sequence& sequence_;
   const Heads heads_;
-  const int64_t end_;
-  int64_t batch_begin_ = 0, batch_end_ = -1, place_ = 0;
-  Side left_side_, right_side_;
-  int32_t is_nan_[capacity];
+};
+
+// Where each of the Windows begins and ends among the rows of a ring. Rows outside low .. high, the
+// sequence or the chunk, are not looked at: windows are cut there.
+class Places {
+ public:
+  static constexpr int64_t capacity = Windows::capacity;
+
+  // Rows of the ring: of the first token that counts fully and of the one past the last.
+  int32_t first[capacity], past[capacity];
+  // The edge tokens that count in part: how many tokens before and after the window's own, and their
+  // rows. Where there is none, has_left or has_right is 0 and the edge is the window's own token.
+  int32_t to_left[capacity], to_right[capacity], left_edge[capacity], right_edge[capacity];
+  int32_t has_left[capacity], has_right[capacity];
+
+  // `own`: the row of the windows' first token in a ring of `rows`
+  void find(const Windows& windows, int64_t low, int64_t high, int64_t own, int64_t rows) {
+    // relative to the first token; what is farther than `far` is beyond any reach
+    constexpr int64_t far = int64_t{1} << 30;
+    const int32_t lowest = int32_t(most(low - windows.begin, -far));
+    const int32_t highest = int32_t(least(high - windows.begin, far));
+    const int32_t begin = int32_t(own), size = int32_t(rows);
+    for (int64_t k = 0; k < windows.count; ++k) {
+      const int32_t token = windows.token[k];
+      const int32_t start = token - windows.left.whole[k];
+      const int32_t stop = token + windows.right.whole[k] + 1;
+      const bool left = (windows.left.has_part[k] != 0) & (start > lowest) & (start <= highest);
+      const bool right = (windows.right.has_part[k] != 0) & (stop >= lowest) & (stop < highest);
+      first[k] = wrapped(begin + least(most(start, lowest), highest), size);
+      past[k] = wrapped(begin + least(most(stop, lowest), highest), size);
+      to_left[k] = left ? token - start + 1 : 0;
+      to_right[k] = right ? stop - token : 0;
+      left_edge[k] = wrapped(begin + token - to_left[k], size);
+      right_edge[k] = wrapped(begin + token + to_right[k], size);
+      has_left[k] = left;
+      has_right[k] = right;
+    }
+  }
+
+ private:
+  // a row is below 3 * size: a ring of `size` rows, `size` tokens at most, and a reach below `size`
+  static int32_t wrapped(int32_t row, int32_t size) {
+    row += row < 0 ? size : 0;
+    row -= row >= size ? size : 0;
+    row -= row >= size ? size : 0;
+    return row;
+  }
 };
 
 }  // namespace
