@@ -4,10 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
+from talkconv.training.train import Request
 from tests.training.cases import cli, losses, run, stop_at
 
 
@@ -27,6 +29,14 @@ def test_ctrl_c_says_how_to_go_on(request_for, monkeypatch):
     assert "saved at step 2." in said
     words = ["train", request.recipe, "--data", request.data, "--out", request.out, "--resume"]
     assert f"To go on: talkconv {' '.join(map(str, words))}" in said
+
+
+def test_torchrun_is_part_of_what_to_type_to_go_on(monkeypatch):
+    request = Request("toy", out=Path("my runs/toy"), seeds=2)
+    assert request.command() == "talkconv train toy --out 'my runs/toy' --seeds 2 --resume"
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert request.command().startswith("torchrun --nproc-per-node 2 -m talkconv train toy --out ")
 
 
 def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):

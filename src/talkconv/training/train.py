@@ -53,6 +53,9 @@ class Request:
     def command(self) -> str:
         """What to type to go on; the run knows its overrides."""
         words = ["talkconv", "train", self.recipe]
+        if _processes() > 1:
+            here = os.environ.get("LOCAL_WORLD_SIZE", str(_processes()))
+            words = ["torchrun", "--nproc-per-node", here, "-m", *words]
         for option in ("data", "out", "seeds"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]
@@ -123,10 +126,11 @@ def train(request: Request, console: Console) -> Outcome:
             highlight=False,
         )
         return Outcome(out, recipe, beginning.state)
+    again = "" if told.world_size > 1 else "; Ctrl-C again stops at once"
     with (
         Record(out if writes else None, console, recipe.training.max_steps) as record,
         Interrupt(
-            lambda: record.say("stopping after this step; Ctrl-C again stops at once"),
+            lambda: record.say("stopping after this step" + again),
             patient=told.world_size > 1,
         ) as interrupt,
     ):
@@ -201,7 +205,7 @@ def _check_machine(recipe: Recipe) -> None:
         )
     if not recipe.training.fsdp:
         return
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+    if _processes() < 2:
         raise ValueError(
             "training.fsdp spreads a network over processes: start them with torchrun "
             "--nproc-per-node N -m talkconv train ..., or set training.fsdp=false"
@@ -236,6 +240,11 @@ def _say_how_to_go_on(request: Request, console: Console) -> None:
 def _process() -> int:
     """Which of torchrun's processes this is."""
     return int(os.environ.get("RANK", "0"))
+
+
+def _processes() -> int:
+    """How many torchrun started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def _wait() -> None:
