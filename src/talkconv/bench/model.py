@@ -67,6 +67,7 @@ def bench_model(
         raise typer.BadParameter(f"every length must divide {tokens} tokens, got {lengths}")
     console = Console()
     console.print(headline(f"{tokens} tokens a batch, d 512, 6 layers, float32"))
+    console.print("A step takes seconds: all of it about a quarter of an hour on two cores.")
     results: dict[int, dict[str, Timing]] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("measuring", total=len(lengths))
@@ -74,15 +75,21 @@ def bench_model(
             progress.update(task, description=f"n = {length:,}")
             steps = {mixer: training_step(mixer, tokens, length) for mixer in MIXERS}
             results[length] = measure(steps, seconds=seconds)
+            # row by row: whoever has waited minutes keeps what was measured until then
+            console.print(verdict({length: results[length]}))
+            write_results(out, rows_of(results, tokens))
             progress.advance(task)
     console.print(table_of(results, tokens))
     console.print(verdict(results))
-    rows = [
+    console.print(f"written to {out}")
+
+
+def rows_of(results: dict[int, dict[str, Timing]], tokens: int) -> list[dict[str, Any]]:
+    """As JSON takes it."""
+    return [
         {"n": length, "tokens": tokens, "timings": plain(timings)}
         for length, timings in results.items()
     ]
-    write_results(out, rows)
-    console.print(f"written to {out}")
 
 
 def table_of(results: dict[int, dict[str, Timing]], tokens: int) -> Table:
@@ -108,8 +115,8 @@ def verdict(results: dict[int, dict[str, Timing]]) -> str:
         nearest = min(others, key=others.__getitem__)
         ratio = others[nearest] / timings[OURS].median
         lines.append(f"n = {length:,}: {ratio:.2f} times as fast as the next ({nearest})")
-    if 128 in results:
-        longest = max(results)
+    longest = max(results)
+    if 128 in results and longest > 128:
         kept = results[128][OURS].median / results[longest][OURS].median
         lines.append(f"tokens per second at {longest:,}: {kept:.2f} of those at 128")
     return "\n".join(lines)
