@@ -210,6 +210,7 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkco
       if (!run(chunk, task.group, *scratch)) ok = false;
       if (++task.group == plan.groups) task = {task.chunk + 1, 0};
     }
+    if (plan.stream) finish_streaming();
     scratch.release_if_large();
   });
   return ok ? TALKCONV_OK : TALKCONV_OUT_OF_MEMORY;

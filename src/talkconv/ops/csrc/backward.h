@@ -106,8 +106,9 @@ class OffsetGrads {
   }
 
   // Asks for what windows of this token may need soon.
-  void prefetch(int64_t token, int64_t reach_right, int64_t width) const {
-    prefetch_ahead(x_[token + reach_right], x_.stride, width);
+  template <class Width>
+  void prefetch(int64_t token, int64_t reach_right, Width width) const {
+    prefetch_ahead(x_, token + reach_right, length_, width);
   }
 
  private:
@@ -126,10 +127,9 @@ class OffsetGrads {
 
 // grad_x of one slice over one chunk. Tokens outside the chunk take part where their windows reach in.
 // The chunk's own tokens also find their offsets' derivatives, if wanted. Returns false where a sum
-// became NaN or infinite, or an offset was NaN. HeadWidth is a constant where it can be: the loops over
-// channels then unroll.
-template <class T, class HeadWidth>
-bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, int64_t width,
+// became NaN or infinite, or an offset was NaN.
+template <class T, class Width, class HeadWidth>
+bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Width width,
                     HeadWidth head_width, Rows<const T> grad_out, Rows<T> grad_x,
                     OffsetGrads<T>* offset_grads, bool stream, const Scratch& scratch) {
   const int64_t rows = plan.ring_rows, end = least(chunk.end, chunk.sequence.length);
@@ -163,7 +163,7 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, int6
     int64_t k = 0;
     for (int64_t token = i; token < i + windows.tokens; ++token, row += grad_out.stride) {
       const bool owned = offset_grads != nullptr && token >= chunk.begin && token < end;
-      prefetch_ahead(row, grad_out.stride, width);
+      prefetch_ahead(grad_out, token, reached.end, width);
       if (owned) offset_grads->prefetch(token, reach_right, width);
       for (int64_t at = 0; at < width; at += head_width, ++k) {
         if (places.first[k] != places.past[k])
@@ -193,11 +193,10 @@ bool sweep_slice(const Plan& plan, const talkconv_backward_call& t, const Chunk&
   if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
   const Heads heads = heads_of(plan, channel, width);
   Windows windows(plan, t.left, t.right, chunk.sequence, heads);
-  if (heads.width == piece)
-    return sweep_backward(plan, chunk, windows, width, piece, grad_out, grad_x, offset_grads, stream,
-                             scratch);
-  return sweep_backward(plan, chunk, windows, width, heads.width, grad_out, grad_x, offset_grads,
-                           stream, scratch);
+  return with_known_widths(heads, width, [&](auto known_width, auto head_width) {
+    return sweep_backward(plan, chunk, windows, known_width, head_width, grad_out, grad_x,
+                          offset_grads, stream, scratch);
+  });
 }
 
 inline void store_offset(const talkconv_tensor& offsets, int32_t dtype, int64_t index, double value) {
@@ -288,7 +287,6 @@ bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chu
       std::memset(grad_x[i], 0, size_t(width) * sizeof(T));
   }
   write_offset_grads(plan, t, chunk, group, scratch);
-  finish_writing(plan.stream);
   return ok;
 }
 

@@ -30,9 +30,10 @@ inline void sum_window(const double* __restrict from, const double* __restrict t
 // The running sums that windows are read from. A row holds the sum of the tokens before its own, counted
 // from the first token that a window of the chunk can reach: sums start anew with each chunk, so their
 // rounding does not grow with the sequence.
+template <class Width>
 class RunningSums {
  public:
-  RunningSums(const Plan& plan, int64_t width, const Scratch& scratch)
+  RunningSums(const Plan& plan, Width width, const Scratch& scratch)
       : sums_(static_cast<double*>(scratch.ring)),
         rows_(plan.ring_rows),
         stride_(plan.slice),
@@ -54,7 +55,8 @@ class RunningSums {
 
  private:
   double* const sums_;
-  const int64_t rows_, stride_, width_;
+  const int64_t rows_, stride_;
+  const Width width_;
   int64_t newest_ = 0;
 };
 
@@ -76,15 +78,14 @@ struct Weights {
 
 // One slice of channels over the tokens of one chunk. Returns false where x holds a NaN or an infinity,
 // which running sums would carry on past the windows that contain it.
-// HeadWidth is a constant where it can be: the loops over channels then unroll.
-template <class T, class HeadWidth>
-bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, int64_t width,
+template <class T, class Width, class HeadWidth>
+bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width width,
                    HeadWidth head_width, Rows<const T> x, Rows<T> out, bool stream,
                    const Scratch& scratch) {
   const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
   const int64_t rows = plan.ring_rows, reach_right = plan.reach_right;
   T* const staged = static_cast<T*>(scratch.staged);
-  RunningSums sums(plan, width, scratch);
+  RunningSums<Width> sums(plan, width, scratch);
   Places places;
   Weights<T> weights;
 
@@ -100,7 +101,7 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, int64
     for (int64_t token = i; token < i + windows.tokens; ++token, out_row += out.stride) {
       const int64_t needed = least(token + reach_right + 1, length);
       for (; summed < needed; ++summed, row += x.stride) {
-        prefetch_ahead(row, x.stride, width);
+        prefetch_ahead(x, summed, length, width);
         sums.add(row);
       }
       for (int64_t at = 0; at < width; at += head_width, ++k) {
@@ -120,9 +121,9 @@ bool sweep_slice(const Plan& plan, const talkconv_forward_call& t, const Chunk& 
   if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
   const Heads heads = heads_of(plan, channel, width);
   Windows windows(plan, t.left, t.right, chunk.sequence, heads);
-  if (heads.width == piece)
-    return sweep_forward(plan, chunk, windows, width, piece, x, out, stream, scratch);
-  return sweep_forward(plan, chunk, windows, width, heads.width, x, out, stream, scratch);
+  return with_known_widths(heads, width, [&](auto known_width, auto head_width) {
+    return sweep_forward(plan, chunk, windows, known_width, head_width, x, out, stream, scratch);
+  });
 }
 
 template <class T>
@@ -145,7 +146,6 @@ bool forward_chunk(const Plan& plan, const talkconv_forward_call& t, const Chunk
     for (int64_t i = most(chunk.begin, chunk.sequence.length); i < chunk.end; ++i)
       std::memset(out[i], 0, size_t(width) * sizeof(T));
   }
-  finish_writing(plan.stream);
   return ok;
 }
 

@@ -5,6 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__SSE__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,6 +30,13 @@ inline void map_pages(void* data, size_t bytes) {
   madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
 #else
   (void)data, (void)bytes;
+#endif
+}
+
+// Makes rows that were streamed around the caches visible to other threads.
+inline void finish_streaming() {
+#if defined(__SSE__) || defined(_M_X64)
+  _mm_sfence();
 #endif
 }
 

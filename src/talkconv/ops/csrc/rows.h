@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "number.h"
 #include "plan.h"
 
 #if defined(__AVX2__) || defined(__AVX512F__) || defined(_M_X64)
@@ -42,20 +43,26 @@ inline Heads heads_of(const Plan& plan, int64_t channel, int64_t width) {
   return {channel / per_head, width / per_head, per_head};
 }
 
-// A slice's rows lie a whole row of channels apart, farther than hardware prefetchers follow.
-constexpr int64_t prefetch_distance = 8;
+// Calls sweep(width, head_width) with constants where the slice has them: its loops over channels then
+// unroll.
+template <class Sweep>
+bool with_known_widths(const Heads& heads, int64_t width, Sweep sweep) {
+  if (heads.width == piece && width == piece) return sweep(piece, piece);
+  if (heads.width == piece) return sweep(width, piece);
+  return sweep(width, heads.width);
+}
 
-// Asks for the channels of the row that comes prefetch_distance rows later. Past the last row that is an
-// address nobody reads: asking for it is allowed, it has no effect.
-template <class T>
-inline void prefetch_ahead(const T* row, int64_t stride, int64_t width) {
+// Asks for the channels of a row that is read soon, if it lies before `end`: a slice's rows lie a whole
+// row of channels apart, farther than hardware prefetchers follow.
+template <class T, class Width>
+inline void prefetch_ahead(Rows<const T> rows, int64_t token, int64_t end, Width width) {
+  constexpr int64_t distance = 8;
+  if (token + distance >= end) return;
 #if defined(__GNUC__) || defined(__clang__)
-  const uintptr_t ahead =
-      reinterpret_cast<uintptr_t>(row) + uintptr_t(prefetch_distance * stride) * sizeof(T);
-  for (int64_t at = 0; at < width * int64_t(sizeof(T)); at += 64)
-    __builtin_prefetch(reinterpret_cast<const void*>(ahead + uintptr_t(at)));
+  const char* const row = reinterpret_cast<const char*>(rows[token + distance]);
+  for (int64_t at = 0; at < width * int64_t(sizeof(T)); at += 64) __builtin_prefetch(row + at);
 #else
-  (void)row, (void)stride, (void)width;
+  (void)rows, (void)width;
 #endif
 }
 
@@ -80,15 +87,6 @@ inline void write_row(void* to, const void* staged, int64_t bytes, bool stream) 
 #endif
   (void)stream;
   std::memcpy(to, staged, size_t(bytes));
-}
-
-// Streamed rows become visible to other threads in order.
-inline void finish_writing(bool stream) {
-#if defined(__AVX2__) || defined(__AVX512F__)
-  if (stream) _mm_sfence();
-#else
-  (void)stream;
-#endif
 }
 
 }  // namespace
