@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import itertools
 import struct
 import warnings
 from pathlib import Path
@@ -16,9 +17,9 @@ from talkconv.ops.checks import check_values
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-# talkconv_problem and so many of talkconv_tensor. Packed bytes, not ctypes structures: filling
-# those in takes as long as summing 10 tokens
-_CALLS = {count: struct.Struct(f"@7q2d2q4i{3 * count}q") for count in (4, 7)}
+# talkconv_problem, and an address and two strides of each tensor. Packed bytes, not ctypes
+# structures: filling those in takes as long as summing 10 tokens
+_CALLS = {views: struct.Struct(f"@7q2d2q4i{views}q") for views in (3 * 4, 3 * 7)}
 
 
 class Kernel:
@@ -130,20 +131,28 @@ def _run(
     settings: tuple[int, int, float, bool, Tensor | None, Tensor | None, int],
     tensors: tuple[Tensor, ...],
 ) -> None:
-    l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context = settings
+    *numbers, lengths, cu_seqlens, context = settings
     # these and the rows are kept alive until the call returns
     lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
-    rows: list[Tensor] = []
-    views: list[int] = []
-    for tensor in tensors:
-        strides = tensor.stride()
-        if strides[-1] != 1:
-            # any strides, but rows of contiguous elements
-            tensor = tensor.contiguous()
-            strides = tensor.stride()
-        rows.append(tensor)
-        views += (tensor.data_ptr(), strides[0] if len(strides) == 3 else 0, strides[-2])
-    call = _CALLS[len(tensors)].pack(
+    problem = problem_of(x, left, *numbers, lengths, cu_seqlens, context)
+    rows = [tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in tensors]
+    views = ((tensor.data_ptr(), *strides_of(tensor)) for tensor in rows)
+    call_kernel(function, problem, *itertools.chain.from_iterable(views))
+
+
+def problem_of(
+    x: Tensor,
+    left: Tensor,
+    l_max: int,
+    r_max: int,
+    max_offset: float,
+    normalize: bool,
+    lengths: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
+    context: int = 0,
+) -> tuple[float, ...]:
+    """The fields of talkconv_problem. It holds the addresses of lengths and cu_seqlens (int64)."""
+    return (
         x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
         x.shape[1] if cu_seqlens is None else 0,
         context,
@@ -159,9 +168,20 @@ def _run(
         _DTYPE_CODES[left.dtype],
         torch.get_num_threads(),
         0,
-        *views,
     )
-    if function(call) != 0:
+
+
+def strides_of(rows: Tensor) -> tuple[int, int]:
+    """Of batch and time, in elements; packed rows have no batch."""
+    strides = rows.stride()
+    return (strides[0] if len(strides) == 3 else 0), strides[-2]
+
+
+def call_kernel(
+    function: "ctypes._NamedFuncPointer", problem: tuple[float, ...], *views: int
+) -> None:
+    """With the address and the strides of each tensor, in the order of csrc/api.h."""
+    if function(_CALLS[len(views)].pack(*problem, *views)) != 0:
         raise MemoryError("talk_conv: no memory for the kernel's running sums")
 
 

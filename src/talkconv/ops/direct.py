@@ -17,15 +17,25 @@ def nobody_listens(*tensors: Tensor) -> bool:
 
 
 def wants_gradient(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if torch.is_grad_enabled():
+        # a loop, not any(): this runs before every call
+        for tensor in tensors:
+            if tensor.requires_grad:
+                return True
+    return False
 
 
 def only_autograd_listens(*tensors: Tensor) -> bool:
     """Nothing traces or transforms, and the tensors are ordinary ones; gradients may be wanted."""
-    return (
-        not torch.compiler.is_compiling()
-        and all(type(tensor) is Tensor for tensor in tensors)
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and forward_ad._current_level < 0
-    )
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() != 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or forward_ad._current_level >= 0
+    ):
+        return False
+    # a loop, not all(): this runs before every call
+    for tensor in tensors:
+        if type(tensor) is not Tensor or tensor.is_neg() or tensor._is_zerotensor():
+            return False
+    return True

@@ -11,6 +11,7 @@ from torch import Tensor
 from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import check_inputs
 from talkconv.ops.direct import only_autograd_listens, wants_gradient
+from talkconv.ops.repeat import layout_of
 
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
@@ -53,20 +54,31 @@ def talk_conv(
     >>> 3 * talk_conv(x, half, half, l_max=1, r_max=1).flatten()
     tensor([2., 4., 6., 8., 7.])
     """
-    check_inputs(
-        x,
-        left,
-        right,
-        l_max=l_max,
-        r_max=r_max,
-        max_offset=max_offset,
-        lengths=lengths,
-        cu_seqlens=cu_seqlens,
-    )
+    # a side that nobody passed is not read
+    other = left if right is None else right
+    # false for everything that is not an ordinary tensor, so that check_inputs tells what came
+    direct = only_autograd_listens(x, left, other)
+    if direct and lengths is None and cu_seqlens is None:
+        layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
+    else:
+        layout = None
+    if layout is None:
+        check_inputs(
+            x,
+            left,
+            right,
+            l_max=l_max,
+            r_max=r_max,
+            max_offset=max_offset,
+            lengths=lengths,
+            cu_seqlens=cu_seqlens,
+        )
+    elif not wants_gradient(x, left, other):
+        return layout.forward(x, left, other)
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
     out: Tensor
-    if x.device.type != "cpu" or not only_autograd_listens(x, left, right):
+    if not direct or not x.is_cpu:
         out = torch.ops.talkconv.talk_conv(*inputs)
     elif wants_gradient(x, left, right):
         out = _DirectOnCPU.apply(*inputs)  # type: ignore[no-untyped-call]

@@ -174,14 +174,13 @@ Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t par
   return {size_t(chunk - chunks.begin()), done / (chunk->end - chunk->begin)};
 }
 
-// Maps the rows of a chunk before they are written, where the output is likely fresh memory.
-void map_rows(const Plan& plan, const Chunk& chunk, const talkconv_tensor& output) {
-  if (!plan.map_pages) return;
+// Maps the rows of a chunk before they are written.
+void map_rows(const Plan& plan, const Chunk& chunk, const talkconv_tensor& output, FreshMemory& fresh) {
   const int64_t size = element_bytes(plan.problem.dtype);
   const int64_t first = chunk.sequence.first + chunk.begin - plan.problem.context;
   char* const rows = static_cast<char*>(output.data) +
                      (chunk.sequence.batch * output.batch_stride + first * output.time_stride) * size;
-  map_pages(rows, size_t((chunk.end - chunk.begin) * output.time_stride * size));
+  fresh.map(rows, size_t((chunk.end - chunk.begin) * output.time_stride * size));
 }
 
 template <class Run>
@@ -192,6 +191,8 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkco
   const int64_t useful = std::max<int64_t>(1, rows * plan.problem.channels / elements_per_thread);
   const int64_t tasks = int64_t(chunks.size()) * plan.groups;
   const int64_t threads = std::min({int64_t(plan.problem.threads), useful, tasks});
+  const int64_t output_bytes = rows * plan.problem.channels * element_bytes(plan.problem.dtype);
+  FreshMemory fresh(output.data, plan.map_pages ? size_t(output_bytes) : 0);
   std::atomic<bool> ok{true};
   parallel(int(threads), [&](int thread, int count) {
     static thread_local ScratchMemory scratch;
@@ -205,7 +206,7 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkco
     size_t mapped = chunks.size();  // none yet
     while (task.chunk < end.chunk || (task.chunk == end.chunk && task.group < end.group)) {
       const Chunk& chunk = chunks[task.chunk];
-      if (task.chunk != mapped) map_rows(plan, chunk, output);
+      if (plan.map_pages && task.chunk != mapped) map_rows(plan, chunk, output, fresh);
       mapped = task.chunk;
       if (!run(chunk, task.group, *scratch)) ok = false;
       if (++task.group == plan.groups) task = {task.chunk + 1, 0};

@@ -1,7 +1,9 @@
-// Fresh output memory. From about a million elements on, most of a call's time would go into the
-// first touch of its output: one trap into the system for every page of 4 KiB.
+// Output memory. From about a million elements on, most of a call's time would go into the first touch
+// of fresh memory: one trap into the system for every page of 4 KiB.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,19 +21,80 @@
 
 namespace talkconv {
 
-// Has the system map the pages of [data, data + bytes) at once; what they hold stays as it is. Huge
-// pages would save more where the machine is alone, but a virtual machine that hands free memory back
-// to its host waits many times longer for one than for small pages.
-inline void map_pages(void* data, size_t bytes) {
+// Whether huge pages are worth asking for. Where they are at hand they cost a fifth of small ones. A
+// virtual machine that hands free memory back to its host waits many times longer for them instead, and
+// then they are not asked for in the next calls: one, two, four, at most 64.
+class HugePageLuck {
+ public:
+  bool try_now() {
+    if (calls_to_skip_ == 0) return true;
+    --calls_to_skip_;
+    return false;
+  }
+  void was_good() { next_skip_ = 1; }
+  void was_bad() {
+    const int skip = next_skip_;
+    calls_to_skip_ = skip;
+    next_skip_ = skip < 64 ? 2 * skip : 64;
+  }
+
+ private:
+  // threads may disagree for a moment; nothing but time depends on it
+  std::atomic<int> calls_to_skip_{0}, next_skip_{1};
+};
+
+// The output of one call, mapped piece by piece just before it is written. What it holds stays as it is.
+class FreshMemory {
+ public:
+  FreshMemory(void* data, size_t bytes) : begin_(static_cast<char*>(data)), bytes_(bytes) {
+    huge_ = bytes >= huge_from_bytes && luck().try_now();
 #if defined(__linux__)
-  static const uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~(page - 1);
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes + page - 1) & ~(page - 1);
-  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
-#else
-  (void)data, (void)bytes;
+    if (huge_) advise(begin_, bytes_, MADV_HUGEPAGE);
 #endif
-}
+  }
+  ~FreshMemory() {
+    if (huge_) luck().was_good();
+  }
+
+  void map(void* data, size_t bytes) {
+#if defined(__linux__)
+    using clock = std::chrono::steady_clock;
+    const auto start = clock::now();
+    advise(data, bytes, MADV_POPULATE_WRITE);
+    const std::chrono::duration<double> seconds = clock::now() - start;
+    if (huge_ && seconds.count() * slow_bytes_per_second > double(bytes) && huge_.exchange(false)) {
+      luck().was_bad();
+      advise(begin_, bytes_, MADV_NOHUGEPAGE);
+    }
+#else
+    (void)data, (void)bytes, (void)begin_, (void)bytes_;
+#endif
+  }
+
+ private:
+  // Below this the allocator may cut outputs from memory that it keeps, where the advice would stay.
+  static constexpr size_t huge_from_bytes = size_t{32} << 20;
+  // Clearing memory is faster than this; who is slower waits for something else.
+  static constexpr double slow_bytes_per_second = 2e9;
+
+  static HugePageLuck& luck() {
+    static HugePageLuck luck;
+    return luck;
+  }
+
+#if defined(__linux__)
+  static void advise(void* data, size_t bytes, int advice) {
+    static const uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~(page - 1);
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + bytes + page - 1) & ~(page - 1);
+    madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+  }
+#endif
+
+  char* const begin_;
+  const size_t bytes_;
+  std::atomic<bool> huge_{false};
+};
 
 // Makes rows that were streamed around the caches visible to other threads.
 inline void finish_streaming() {

@@ -1,0 +1,103 @@
+"""A call that looks like an earlier one skips the checks, and nothing else."""
+
+import pytest
+import torch
+
+from talkconv import talk_conv
+from talkconv.ops import repeat
+from tests.cases import make_case
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(repeat, "_known", {})
+
+
+def test_the_second_call_gives_the_bits_of_the_first(implementation):
+    one, two = make_case(seed=1), make_case(seed=2)
+    wanted = [torch.ops.talkconv.talk_conv(*inputs_of(case)) for case in (one, two)]
+    for _ in range(2):
+        for case, want in zip((one, two), wanted, strict=True):
+            got = talk_conv(case.x, case.left, case.right, **case.settings)
+            assert torch.equal(got, want)
+
+
+def inputs_of(case):
+    numbers = (case.settings["l_max"], case.settings["r_max"], case.settings["max_offset"])
+    return case.x, case.left, case.right, *numbers, True, None, None
+
+
+def test_what_differs_is_not_mistaken_for_the_same():
+    case = make_case(B=2, T=12, C=12, H=3)
+    first = talk_conv(case.x, case.left, case.right, **case.settings)
+    for change in (dict(l_max=2), dict(r_max=1), dict(max_offset=0.5), dict(normalize=False)):
+        changed = talk_conv(case.x, case.left, case.right, **{**case.settings, **change})
+        assert not torch.equal(changed, first)
+    as_double = talk_conv(case.x.double(), case.left, case.right, **case.settings)
+    assert as_double.dtype == torch.float64
+    folded = [tensor.view(4, 6, -1) for tensor in (case.x, case.left, case.right)]
+    assert not torch.equal(talk_conv(*folded, **case.settings).view(2, 12, 12), first)
+
+
+def test_strided_offsets_and_rows():
+    case = make_case(T=20)
+    want = talk_conv(case.x, case.left, case.right, **case.settings)
+    left, right = torch.cat((case.left, case.right), -1).chunk(2, -1)
+    time_first = case.x.transpose(0, 1).contiguous().transpose(0, 1)
+    channels_first = case.x.transpose(1, 2).contiguous().transpose(1, 2)
+    for _ in range(2):
+        for x in (case.x, time_first, channels_first):
+            assert torch.equal(talk_conv(x, left, right, **case.settings), want)
+
+
+def test_a_missing_side_is_like_one_of_zeros():
+    case = make_case(r_max=0)
+    want = talk_conv(case.x, case.left, torch.zeros_like(case.left), **case.settings)
+    for _ in range(2):
+        assert torch.equal(talk_conv(case.x, case.left, None, **case.settings), want)
+    with pytest.raises(ValueError, match="right may be None only with r_max=0"):
+        talk_conv(case.x, case.left, None, **{**case.settings, "r_max": 1})
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0])
+def test_what_equals_an_int_is_still_no_int(wrong):
+    case = make_case(l_max=1)
+    talk_conv(case.x, case.left, case.right, **case.settings)
+    with pytest.raises(TypeError, match="l_max must be an int"):
+        talk_conv(case.x, case.left, case.right, **{**case.settings, "l_max": wrong})
+
+
+def test_errors_come_every_time():
+    case = make_case(C=12, H=3)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="must divide the channels"):
+            talk_conv(case.x[..., :11].contiguous(), case.left, case.right, **case.settings)
+
+
+def test_layouts_do_not_add_up(monkeypatch):
+    monkeypatch.setattr(repeat, "_MOST_LAYOUTS", 3)
+    for T in range(1, 12):
+        case = make_case(T=T)
+        talk_conv(case.x, case.left, case.right, **case.settings)
+    assert len(repeat._known) <= 3
+
+
+def test_tensors_that_are_not_what_lies_in_memory():
+    case = make_case()
+    want = talk_conv(-case.x, case.left, case.right, **case.settings)
+    negated = torch.complex(torch.zeros_like(case.x), case.x).conj().imag
+    assert negated.is_neg()
+    assert torch.equal(talk_conv(negated, case.left, case.right, **case.settings), want)
+    nothing = torch._efficientzerotensor(case.x.shape)
+    out = talk_conv(nothing, case.left, case.right, **case.settings)
+    assert torch.equal(out, torch.zeros_like(case.x))
+
+
+def test_outputs_of_many_pages():
+    # 48 MiB: the kernel asks for huge pages and maps them before it writes
+    case = make_case(B=1, T=48 << 10, C=256, H=4, l_max=31, r_max=31)
+    parts = [case.x[..., :64], case.left[..., :1], case.right[..., :1]]
+    want = talk_conv(*(part.contiguous() for part in parts), **case.settings)
+    for _ in range(3):
+        out = talk_conv(case.x, case.left, case.right, **case.settings)
+        assert torch.equal(out[..., :64], want)
