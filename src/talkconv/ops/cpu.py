@@ -131,10 +131,10 @@ def _run(
     settings: tuple[int, int, float, bool, Tensor | None, Tensor | None, int],
     tensors: tuple[Tensor, ...],
 ) -> None:
-    *numbers, lengths, cu_seqlens, context = settings
+    l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context = settings
     # these and the rows are kept alive until the call returns
     lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
-    problem = problem_of(x, left, *numbers, lengths, cu_seqlens, context)
+    problem = problem_of(x, left, l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context)
     rows = [tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in tensors]
     views = ((tensor.data_ptr(), *strides_of(tensor)) for tensor in rows)
     call_kernel(function, problem, *itertools.chain.from_iterable(views))

@@ -30,6 +30,8 @@ class Layout:
         self.kernel = kernel
         self._problem = cpu.problem_of(x, left, *settings)
         self._x, self._left, self._right = map(cpu.strides_of, tensors)
+        tokens, heads = left.shape[-2:]
+        self._offset_grads = tokens * heads, heads
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
         out = torch.empty_like(x)
@@ -42,6 +44,24 @@ class Layout:
             *(out.data_ptr(), *self._x),
         )
         return out
+
+    def backward(
+        self, grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Of a contiguous grad_out in the dtype of x."""
+        grads = torch.empty_like(x), left.new_empty(left.shape), right.new_empty(right.shape)
+        cpu.call_kernel(
+            self.kernel.backward,
+            self._problem,
+            *(grad_out.data_ptr(), *self._x),
+            *(x.data_ptr(), *self._x),
+            *(left.data_ptr(), *self._left),
+            *(right.data_ptr(), *self._right),
+            *(grads[0].data_ptr(), *self._x),
+            *(grads[1].data_ptr(), *self._offset_grads),
+            *(grads[2].data_ptr(), *self._offset_grads),
+        )
+        return grads
 
 
 def layout_of(

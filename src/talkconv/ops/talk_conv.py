@@ -11,11 +11,12 @@ from torch import Tensor
 from talkconv.ops import cpu, eager, gpu
 from talkconv.ops.checks import check_inputs
 from talkconv.ops.direct import only_autograd_listens, wants_gradient
-from talkconv.ops.repeat import layout_of
+from talkconv.ops.repeat import Layout, layout_of
 
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
 )
+_NO_GRADIENT = [None for _ in _SETTINGS.split(",")]
 FORWARD = "talkconv::talk_conv"
 BACKWARD = "talkconv::talk_conv_backward"
 
@@ -54,14 +55,13 @@ def talk_conv(
     >>> 3 * talk_conv(x, half, half, l_max=1, r_max=1).flatten()
     tensor([2., 4., 6., 8., 7.])
     """
-    # a side that nobody passed is not read
-    other = left if right is None else right
-    # false for everything that is not an ordinary tensor, so that check_inputs tells what came
-    direct = only_autograd_listens(x, left, other)
-    if direct and lengths is None and cu_seqlens is None:
-        layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
-    else:
-        layout = None
+    layout = None
+    if lengths is None and cu_seqlens is None and isinstance(left, Tensor):
+        other = left if right is None else right  # the kernel reads no side that nobody passed
+        if only_autograd_listens(x, left, other):
+            layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
+            if layout is not None and not wants_gradient(x, left, other):
+                return layout.forward(x, left, other)
     if layout is None:
         check_inputs(
             x,
@@ -73,15 +73,13 @@ def talk_conv(
             lengths=lengths,
             cu_seqlens=cu_seqlens,
         )
-    elif not wants_gradient(x, left, other):
-        return layout.forward(x, left, other)
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
     out: Tensor
-    if not direct or not x.is_cpu:
+    if not x.is_cpu or not only_autograd_listens(x, left, right):
         out = torch.ops.talkconv.talk_conv(*inputs)
     elif wants_gradient(x, left, right):
-        out = _DirectOnCPU.apply(*inputs)  # type: ignore[no-untyped-call]
+        out = _DirectOnCPU.apply(layout, *inputs)  # type: ignore[no-untyped-call]
     else:
         out = cpu.talk_conv(*inputs)
     return out
@@ -117,27 +115,31 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     x, left, right, lengths, cu_seqlens = ctx.saved_tensors
     settings = (*ctx.settings, lengths, cu_seqlens)
     grads = torch.ops.talkconv.talk_conv_backward(grad_out, x, left, right, *settings)
-    return (*grads, *[None] * len(settings))
+    return (*grads, *_NO_GRADIENT)
 
 
 class _DirectOnCPU(torch.autograd.Function):
     """The kernels with nothing between them and autograd, which alone is listening."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
+    def forward(ctx: Any, layout: Layout | None, *inputs: Any) -> Tensor:
         _save(ctx, inputs, None)
-        return cpu.talk_conv(*inputs)
+        ctx.layout = layout
+        return cpu.talk_conv(*inputs) if layout is None else layout.forward(*inputs[:3])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
         # gradients are enabled here where the gradient's own gradient is wanted
         if torch.is_grad_enabled() or not only_autograd_listens(grad_out):
-            return _backward(ctx, grad_out)
+            return None, *_backward(ctx, grad_out)
         x, left, right, lengths, cu_seqlens = ctx.saved_tensors
-        settings = (*ctx.settings, lengths, cu_seqlens)
-        found = cpu.talk_conv_backward(grad_out, x, left, right, *settings)
-        return (*found, *[None] * len(settings))
+        if ctx.layout is not None and grad_out.dtype == x.dtype and grad_out.is_contiguous():
+            found = ctx.layout.backward(grad_out, x, left, right)
+        else:
+            settings = (*ctx.settings, lengths, cu_seqlens)
+            found = cpu.talk_conv_backward(grad_out, x, left, right, *settings)
+        return None, *found, *_NO_GRADIENT
 
 
 def _backward_of_backward(
@@ -162,7 +164,7 @@ def _backward_of_backward(
         to_grad_out = to_grad_out + (weight * edge.gather_from(x)).flatten(-2)
         to_x = to_x + edge.scatter_to(weight * grads)
     to_left, to_right = eager.offset_grads(grad_out, to_grad_x, left, right, *settings)
-    return (to_grad_out, to_x, to_left, to_right, *[None] * len(settings))
+    return (to_grad_out, to_x, to_left, to_right, *_NO_GRADIENT)
 
 
 def _fold_vmap(

@@ -128,6 +128,8 @@ class ScratchMemory {
       if (memory_ == nullptr) return false;
       bytes_ = bytes;
     }
+    // the ring of gradients is all zeros between sweeps
+    if (offset_grads) std::memset(memory_, 0, size_t(sizes[0]));
     scratch_ = {memory_ + begins[0], reinterpret_cast<double*>(memory_ + begins[1]),
                 memory_ + begins[2], reinterpret_cast<double*>(memory_ + begins[3])};
     return true;

@@ -13,16 +13,14 @@ namespace talkconv {
 namespace {
 
 // A row of the ring collects what its token's gradient will be: the differences of the sum over whole
-// tokens, and what windows add that the token counts for in part.
+// tokens, and what windows add that the token counts for in part. It is all zeros between sweeps.
 template <class T>
 class GradRing {
  public:
   GradRing(const Plan& plan, const Scratch& scratch)
       : differences_(static_cast<double*>(scratch.ring)),
         parts_(reinterpret_cast<Wide<T>*>(differences_ + plan.ring_rows * plan.slice)),
-        stride_(plan.slice) {
-    std::memset(scratch.ring, 0, size_t(plan.ring_rows * plan.slice) * (sizeof(double) + sizeof(Wide<T>)));
-  }
+        stride_(plan.slice) {}
 
   double* differences(int64_t row) const { return differences_ + row * stride_; }
   Wide<T>* parts(int64_t row) const { return parts_ + row * stride_; }
@@ -64,16 +62,12 @@ inline void finish_row(double* __restrict differences, Wide<T>* __restrict parts
 // do with sums A of few float products each, whose total is rounded in double.
 template <class A, class T, class Width>
 inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
-  constexpr int64_t lanes = 16;
-  A sums[lanes] = {};
+  alignas(64) A sums[lanes] = {};
   const int64_t even = width / lanes * lanes;
   for (int64_t c = 0; c < even; c += lanes)
     for (int64_t k = 0; k < lanes; ++k) sums[k] += A(widen(a[c + k])) * A(widen(b[c + k]));
   for (int64_t c = even; c < width; ++c) sums[c - even] += A(widen(a[c])) * A(widen(b[c]));
-  double halves[lanes / 2];
-  for (int64_t k = 0; k < lanes / 2; ++k) halves[k] = double(sums[k]) + double(sums[k + lanes / 2]);
-  return ((halves[0] + halves[4]) + (halves[1] + halves[5])) +
-         ((halves[2] + halves[6]) + (halves[3] + halves[7]));
+  return sum_of_lanes(sums);
 }
 
 // The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
@@ -183,6 +177,8 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
     }
   }
   finish_until(end);
+  // windows that end with the chunk are taken out past its last token, in a row that nobody finishes
+  fill(ring.differences(oldest), width, 0.0);
   return !any_nan && all_finite(running, width);
 }
 
@@ -199,35 +195,36 @@ bool sweep_slice(const Plan& plan, const talkconv_backward_call& t, const Chunk&
   });
 }
 
-inline void store_offset(const talkconv_tensor& offsets, int32_t dtype, int64_t index, double value) {
-  switch (dtype) {
-    case TALKCONV_F64:
-      static_cast<double*>(offsets.data)[index] = value;
-      break;
-    case TALKCONV_BF16:
-      static_cast<bfloat16*>(offsets.data)[index] = narrow<bfloat16>(float(value));
-      break;
-    case TALKCONV_F16:
-      static_cast<float16*>(offsets.data)[index] = narrow<float16>(float(value));
-      break;
-    default:
-      static_cast<float*>(offsets.data)[index] = float(value);
+template <class O>
+void write_offset_grads_as(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk,
+                           int64_t group, const Scratch& scratch) {
+  const int64_t first = group * plan.heads_per_group;
+  const int64_t heads = least(plan.heads_per_group, plan.problem.heads - first);
+  const double* grads = scratch.offset_grads;
+  O* left = static_cast<O*>(t.grad_left.data) + offset_index(t.grad_left, chunk.sequence, chunk.begin);
+  O* right = static_cast<O*>(t.grad_right.data) + offset_index(t.grad_right, chunk.sequence, chunk.begin);
+  for (int64_t i = chunk.begin; i < chunk.end; ++i) {
+    for (int64_t h = 0; h < heads; ++h) {
+      left[first + h] = narrow<O>(Wide<O>(grads[2 * h]));
+      right[first + h] = narrow<O>(Wide<O>(grads[2 * h + 1]));
+    }
+    grads += plan.heads_per_group * 2;
+    left += t.grad_left.time_stride;
+    right += t.grad_right.time_stride;
   }
 }
 
 inline void write_offset_grads(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk,
                                int64_t group, const Scratch& scratch) {
-  const talkconv_problem& p = plan.problem;
-  const int64_t head_begin = group * plan.heads_per_group;
-  const int64_t heads = least(plan.heads_per_group, p.heads - head_begin);
-  for (int64_t i = chunk.begin; i < chunk.end; ++i) {
-    const double* grads = scratch.offset_grads + (i - chunk.begin) * plan.heads_per_group * 2;
-    const int64_t left = offset_index(t.grad_left, chunk.sequence, i) + head_begin;
-    const int64_t right = offset_index(t.grad_right, chunk.sequence, i) + head_begin;
-    for (int64_t h = 0; h < heads; ++h) {
-      store_offset(t.grad_left, p.offset_dtype, left + h, grads[2 * h]);
-      store_offset(t.grad_right, p.offset_dtype, right + h, grads[2 * h + 1]);
-    }
+  switch (plan.problem.offset_dtype) {
+    case TALKCONV_F64:
+      return write_offset_grads_as<double>(plan, t, chunk, group, scratch);
+    case TALKCONV_BF16:
+      return write_offset_grads_as<bfloat16>(plan, t, chunk, group, scratch);
+    case TALKCONV_F16:
+      return write_offset_grads_as<float16>(plan, t, chunk, group, scratch);
+    default:
+      return write_offset_grads_as<float>(plan, t, chunk, group, scratch);
   }
 }
 
