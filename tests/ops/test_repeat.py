@@ -50,6 +50,27 @@ def test_strided_offsets_and_rows():
             assert torch.equal(talk_conv(x, left, right, **case.settings), want)
 
 
+def test_one_token_may_have_any_stride():
+    case = make_case(B=3, T=1)
+    odd = case.x.as_strided(case.x.shape, (case.x.shape[-1], 10**12, 1))
+    assert odd.is_contiguous()
+    want = talk_conv(case.x, case.left, case.right, **case.settings)
+    for _ in range(2):
+        assert torch.equal(talk_conv(odd, case.left, case.right, **case.settings), want)
+
+
+def test_gradients_of_a_repeated_call(implementation):
+    for case in (make_case(seed=1), make_case(seed=2), make_case(seed=3, r_max=0)):
+        leaves = case.leaves()
+        grad_out = torch.randn_like(case.x)
+        right = leaves[2] if case.settings["r_max"] else None
+        out = talk_conv(leaves[0], leaves[1], right, **case.settings)
+        wanted = torch.ops.talkconv.talk_conv_backward(grad_out, *inputs_of(case))
+        for leaf, want in zip(leaves[: 2 + (right is not None)], wanted, strict=False):
+            (grad,) = torch.autograd.grad(out, leaf, grad_out, retain_graph=True)
+            assert torch.equal(grad, want)
+
+
 def test_a_missing_side_is_like_one_of_zeros():
     case = make_case(r_max=0)
     want = talk_conv(case.x, case.left, torch.zeros_like(case.left), **case.settings)

@@ -26,12 +26,14 @@ class Layout:
         tensors: tuple[Tensor, Tensor, Tensor],
         settings: tuple[int, int, float, bool],
     ) -> None:
-        x, left, _ = tensors
+        x, left, right = tensors
         self.kernel = kernel
         self._problem = cpu.problem_of(x, left, *settings)
-        self._x, self._left, self._right = map(cpu.strides_of, tensors)
-        tokens, heads = left.shape[-2:]
-        self._offset_grads = tokens * heads, heads
+        self._left, self._right = cpu.strides_of(left), cpu.strides_of(right)
+        # x and all that is allocated is contiguous
+        _, tokens, channels = x.shape
+        heads = left.shape[-1]
+        self._x, self._offset_grads = (tokens * channels, channels), (tokens * heads, heads)
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
         out = torch.empty_like(x)

@@ -21,9 +21,9 @@
 
 namespace talkconv {
 
-// Whether huge pages are worth asking for. Where they are at hand they cost a fifth of small ones. A
-// virtual machine that hands free memory back to its host waits many times longer for them instead, and
-// then they are not asked for in the next calls: one, two, four, at most 64.
+// Whether huge pages are worth asking for. Where they are at hand they cost a third of small ones. A
+// virtual machine that hands free memory back to its host waits ten times longer for them instead, and
+// then they are not asked for in the next 16 calls, after the second time 32, at most 1024.
 class HugePageLuck {
  public:
   bool try_now() {
@@ -31,16 +31,17 @@ class HugePageLuck {
     --calls_to_skip_;
     return false;
   }
-  void was_good() { next_skip_ = 1; }
+  void was_good() { next_skip_ = least_skip; }
   void was_bad() {
     const int skip = next_skip_;
     calls_to_skip_ = skip;
-    next_skip_ = skip < 64 ? 2 * skip : 64;
+    next_skip_ = skip < most_skip ? 2 * skip : most_skip;
   }
 
  private:
+  static constexpr int least_skip = 16, most_skip = 1024;
   // threads may disagree for a moment; nothing but time depends on it
-  std::atomic<int> calls_to_skip_{0}, next_skip_{1};
+  std::atomic<int> calls_to_skip_{0}, next_skip_{least_skip};
 };
 
 // The output of one call, mapped piece by piece just before it is written. What it holds stays as it is.
@@ -62,7 +63,10 @@ class FreshMemory {
     const auto start = clock::now();
     advise(data, bytes, MADV_POPULATE_WRITE);
     const std::chrono::duration<double> seconds = clock::now() - start;
-    if (huge_ && seconds.count() * slow_bytes_per_second > double(bytes) && huge_.exchange(false)) {
+    const int pieces = ++pieces_;
+    if (!huge_ || seconds.count() * slow_bytes_per_second < double(bytes)) return;
+    // one piece now and then is slow everywhere
+    if (++slow_pieces_ > 2 + pieces / 4 && huge_.exchange(false)) {
       luck().was_bad();
       advise(begin_, bytes_, MADV_NOHUGEPAGE);
     }
@@ -94,6 +98,7 @@ class FreshMemory {
   char* const begin_;
   const size_t bytes_;
   std::atomic<bool> huge_{false};
+  std::atomic<int> pieces_{0}, slow_pieces_{0};
 };
 
 // Makes rows that were streamed around the caches visible to other threads.
