@@ -59,7 +59,10 @@ def make_case(
         # below the clamp, and not by a round number of tokens
         tokens = tokens.clamp(max=max(reach, 1) * max_offset - 0.123)
         tokens = tokens.floor() + (tokens - tokens.floor()) * 0.8 + 0.1
-        return (tokens / max(reach, 1)).clamp(0, max_offset).to(offset_dtype)
+        rounded = (tokens / max(reach, 1)).clamp(0, max_offset).to(offset_dtype)
+        # halves may be rounded onto an integer all the same; 0.37 of a reach below 512 never is one
+        at_integer = (rounded.double() * max(reach, 1)).frac() == 0
+        return torch.where(at_integer, rounded.new_tensor(0.37), rounded)
 
     return Case(
         x.to(dtype),

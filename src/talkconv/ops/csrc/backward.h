@@ -59,7 +59,8 @@ inline void finish_row(double* __restrict differences, Wide<T>* __restrict parts
 }
 
 // Sums side by side in a fixed order: the same bits wherever the rows lie in memory. Float offsets make
-// do with sums A of few float products each, whose total is rounded in double.
+// do with sums A of few float products each, whose total is rounded in double; that takes fused
+// multiplications, which do not round the products too.
 template <class A, class T, class Width>
 inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
   alignas(64) A sums[lanes] = {};
@@ -69,6 +70,14 @@ inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
   for (int64_t c = even; c < width; ++c) sums[c - even] += A(widen(a[c])) * A(widen(b[c]));
   return sum_of_lanes(sums);
 }
+
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <class T>
+using NarrowSum = Wide<T>;
+#else
+template <class T>
+using NarrowSum = double;
+#endif
 
 // The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
 template <class T>
@@ -108,7 +117,7 @@ class OffsetGrads {
  private:
   template <class Width>
   double product(const T* a, const T* b, Width width) const {
-    return in_double_ ? dot<double>(a, b, width) : dot<Wide<T>>(a, b, width);
+    return in_double_ ? dot<double>(a, b, width) : dot<NarrowSum<T>>(a, b, width);
   }
 
   const int64_t length_, stride_;
