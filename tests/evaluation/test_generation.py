@@ -48,6 +48,14 @@ def test_outputs_come_before_all_lines_are_read():
     assert len(read) == 4
 
 
+def test_lines_are_counted_as_they_are_done():
+    done = []
+    writer = Writer(translator(), tokenizer(), replace(SMALL, batch_tokens=16))
+    list(writer.outputs(texts(10), on_done=done.append))
+    assert sum(done) == 10
+    assert len(done) > 2
+
+
 def test_empty_lines_stay_empty():
     found = written(["w1 w2", "", "  ", "w3"], n_best=2)
     assert [len(outputs) for outputs in found] == [2, 2, 2, 2]

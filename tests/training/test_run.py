@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from talkconv.data.prepared import open_prepared
 from talkconv.evaluation.run import RunCard
+from talkconv.training.recipe import read_recipe
 from talkconv.training.record import read_log
+from talkconv.training.run import card_of
 from talkconv.training.train import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
 
@@ -79,6 +82,15 @@ def test_what_was_tuned_stays(request_for):
     assert RunCard.read(request.out) == replace(tuned, model="best")
     run(go_on(request, "training.max_steps=4", "generation.length_penalty=2"))
     assert RunCard.read(request.out).generation.length_penalty == 2
+
+
+def test_sources_are_cut_as_in_training(request_for):
+    prepared = open_prepared(request_for().data)
+    card = card_of(read_recipe("cnn_dailymail_standard"), prepared)
+    assert card.generation.max_source_tokens == 400
+    unlimited = card_of(read_recipe("iwslt14_de_en"), prepared)
+    assert unlimited.generation.max_source_tokens == 1024
+    assert card.generation.reading_at_most(10**6) == card.generation
 
 
 def test_a_kill_before_the_last_network_had_its_name_is_made_good(request_for):

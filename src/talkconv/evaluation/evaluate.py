@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared, open_prepared
@@ -95,14 +96,10 @@ def evaluate_run(
         settings = generation_settings(run, prepared).changed(changes or {})
         sources, references = prepared.texts(split)
         writer = Writer(run.model, run.tokenizer, settings, run.target_tokenizer)
-        written = track(
-            writer.outputs(sources),
-            description=f"{split}, beam {settings.num_beams}",
-            total=len(sources),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        outputs = [output for (output,) in written]
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(f"{split}, beam {settings.num_beams}", total=len(sources))
+            written = writer.outputs(sources, on_done=partial(progress.advance, task))
+            outputs = [output for (output,) in written]
         lines = _Lines(run, outputs, references, baseline)
         scores, comparisons = lines.scores(), lines.comparisons()
         about |= {"generation": asdict(settings), "lines": len(references)}
@@ -184,10 +181,7 @@ def data_of(run: Run, data: Path | None) -> Prepared:
 
 def generation_settings(run: Run, prepared: Prepared) -> GenerationSettings:
     """The run's, with sources cut where those of its training were."""
-    settings, most = run.card.generation, prepared.settings.max_source_tokens
-    if most is None:
-        return settings
-    return replace(settings, max_source_tokens=min(most, settings.max_source_tokens))
+    return run.card.generation.reading_at_most(prepared.settings.max_source_tokens)
 
 
 def _perplexities(run: Run, prepared: Prepared, split: str, streaming: bool) -> list[Score]:

@@ -15,6 +15,8 @@ from talkconv.models.beam_search import BeamSettings, Hypotheses
 
 # (line, counted from 0; its tokens): a source that was cut off
 OnCut = Callable[[int, int], None]
+# how many lines more are done
+OnDone = Callable[[int], object]
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,18 @@ class Writer:
     target_tokenizer: PreTrainedTokenizerBase | None = None
 
     def outputs(
-        self, texts: Iterable[str], n_best: int = 1, on_cut: OnCut | None = None
+        self,
+        texts: Iterable[str],
+        n_best: int = 1,
+        on_cut: OnCut | None = None,
+        on_done: OnDone | None = None,
     ) -> Iterator[list[Output]]:
         """The n best of each text, the best first, as soon as its window of lines is done."""
         self.check(n_best)
         lines = iter(texts)
         first = 0
         while window := list(itertools.islice(lines, self.settings.read_ahead)):
-            yield from self._window(window, n_best, first, on_cut)
+            yield from self._window(window, n_best, first, on_cut, on_done)
             first += len(window)
 
     def check(self, n_best: int) -> None:
@@ -54,7 +60,12 @@ class Writer:
             raise ValueError(f"n_best must be from 1 to num_beams={beams}, got {n_best}")
 
     def _window(
-        self, texts: list[str], n_best: int, first: int, on_cut: OnCut | None
+        self,
+        texts: list[str],
+        n_best: int,
+        first: int,
+        on_cut: OnCut | None,
+        on_done: OnDone | None,
     ) -> list[list[Output]]:
         sources = [self._source(text) if text.strip() else [] for text in texts]
         longest = self.settings.max_source_tokens
@@ -68,6 +79,8 @@ class Writer:
         for batch in batches_of(sources, self.settings.batch_tokens):
             outputs = self._batch([sources[line] for line in batch], n_best)
             found.update(zip(batch, outputs, strict=True))
+            if on_done is not None:
+                on_done(len(batch))
         return [found[line] for line in range(len(texts))]
 
     def _source(self, text: str) -> list[int]:

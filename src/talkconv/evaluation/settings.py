@@ -1,7 +1,7 @@
 """How a model writes: the `[generation]` section of a recipe."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 
@@ -46,6 +46,12 @@ class GenerationSettings:
     batch_tokens: int = 2048
     # how many lines are read ahead, so that lines of one length can be put together
     read_ahead: int = 1024
+
+    def reading_at_most(self, tokens: int | None) -> "GenerationSettings":
+        """With sources cut at `tokens` too, as those of a training were; None: no such limit."""
+        if tokens is None:
+            return self
+        return replace(self, max_source_tokens=min(tokens, self.max_source_tokens))
 
     def __post_init__(self) -> None:
         for name in ("num_beams", "max_length", "max_source_tokens", "batch_tokens", "read_ahead"):

@@ -99,7 +99,7 @@ def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:
         fingerprint=prepared.fingerprint,
         source_lang=recipe.data.source_lang,
         target_lang=recipe.data.target_lang,
-        generation=recipe.generation,
+        generation=recipe.generation.reading_at_most(recipe.data.max_source_tokens),
         paper=recipe.sections().get("paper"),
         metric=recipe.training.validate_by,
     )
