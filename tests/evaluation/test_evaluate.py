@@ -84,7 +84,7 @@ def test_tokenized_bleu_compares_words_as_moses_splits_them(translated, monkeypa
     perfect = [
         [Output(run.tokenizer.decode(row, skip_special_tokens=True), 0.0, row)] for row in ids
     ]
-    monkeypatch.setattr(evaluate.Writer, "outputs", lambda self, sources: iter(perfect))
+    monkeypatch.setattr(evaluate.Writer, "outputs", lambda self, sources, on_done: iter(perfect))
     report = evaluate_run(translated)
     assert [round(score.value, 6) for score in report.scores] == [100, 100, 100]
     # doesn't is two words to Moses
