@@ -260,8 +260,8 @@ def test_wild_offsets_stay_with_their_token_and_head(implementation, value):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
-def test_special_values_stay_within_their_windows(dtype, value):
-    """Of the compiled kernels; running sums alone would carry them on."""
+def test_special_values_stay_within_their_windows(implementation, dtype, value):
+    """Running sums alone would carry them on."""
     case = make_case(B=1, T=600, C=80, H=2, l_max=5, r_max=3, dtype=dtype)
     calm = exact(case)
     case.x[0, 100, 7] = value
@@ -277,7 +277,20 @@ def test_special_values_stay_within_their_windows(dtype, value):
     assert torch.equal(out[0][reached].nan_to_num(7.0), special.nan_to_num(7.0))
 
 
-def test_special_gradients_stay_within_their_windows():
+def test_infinities_of_both_signs_cancel_to_nan(implementation):
+    case = make_case(B=1, T=40, C=4, H=1, l_max=5, r_max=5)
+    case.x[0, 20, 1], case.x[0, 21, 1] = math.inf, -math.inf
+    out = run(case)[0, :, 1]
+    wide = case.doubles()
+    weights = reference.window_weights(wide.left, wide.right, 40, l_max=5, r_max=5)[0, ..., 0]
+    above, below = weights[:, 20] > 0, weights[:, 21] > 0
+    assert (above & below).any()
+    assert torch.equal(out.isnan(), above & below)
+    assert torch.equal(out == math.inf, above & ~below)
+    assert torch.equal(out == -math.inf, below & ~above)
+
+
+def test_special_gradients_stay_within_their_windows(implementation):
     case = make_case(B=1, T=600, C=80, H=2, l_max=5, r_max=3)
     grad_out = torch.randn_like(case.x)
     _, calm = run_with_grads(case, grad_out)

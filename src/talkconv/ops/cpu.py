@@ -6,6 +6,7 @@ import itertools
 import struct
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from torch import Tensor
 import talkconv.ops
 from talkconv.ops import eager
 from talkconv.ops.checks import check_values
+from talkconv.ops.special import confined
 
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
@@ -83,9 +85,8 @@ def talk_conv(
     kernel = find_kernel()
     if kernel is None:
         _warn_no_kernel()
-        return eager.talk_conv(
-            x, left, right, l_max, r_max, max_offset, normalize, lengths, cu_seqlens
-        )
+        plain = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens)
+        return confined(lambda values: eager.talk_conv(values, left, right, *plain), x)
     check_values(x, lengths, cu_seqlens)
     out = x.new_empty((*left.shape[:-1], x.shape[-1]))
     if out.numel() == 0:
@@ -111,8 +112,8 @@ def talk_conv_backward(
     """The gradients to x, left and right."""
     kernel = find_kernel()
     if kernel is None:
-        return eager.talk_conv_backward(
-            grad_out, x, left, right, l_max, r_max, max_offset, normalize, lengths, cu_seqlens
+        return _eager_backward(
+            grad_out, x, left, right, (l_max, r_max, max_offset, normalize, lengths, cu_seqlens)
         )
     check_values(x, lengths, cu_seqlens)
     grads = x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
@@ -122,6 +123,20 @@ def talk_conv_backward(
     sides = _unread(left, l_max, grads[1]), _unread(right, r_max, grads[2])
     _run(kernel.backward, x, left, settings, (grad_out.to(x.dtype), x, *sides, *grads))
     return grads
+
+
+def _eager_backward(
+    grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor, settings: tuple[Any, ...]
+) -> tuple[Tensor, Tensor, Tensor]:
+    grads = eager.talk_conv_backward(grad_out, x, left, right, *settings)
+    if grad_out.isfinite().all():
+        return grads
+
+    def grad_x(values: Tensor) -> Tensor:
+        return eager.talk_conv_backward(values, x.to(values.dtype), left, right, *settings)[0]
+
+    # the offsets' gradients hold what their own token alone has
+    return confined(grad_x, grad_out.to(x.dtype)), *grads[1:]
 
 
 def _run(

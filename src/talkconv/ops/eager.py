@@ -204,7 +204,10 @@ def offset_grads(
     found = []
     for edge, offsets, max_tokens in zip(edges, (left, right), (l_max, r_max), strict=True):
         dot = (grads * edge.gather_from(x).to(wide)).sum(-1)
-        found.append((dot * (scale * max_tokens) * edge.weight(wide)).to(offsets.dtype))
+        weight = edge.weight(wide)
+        # a token that is not there adds nothing, even if what lies in its place is NaN
+        derivative = (dot * (scale * max_tokens) * weight).where(weight != 0, 0)
+        found.append(derivative.to(offsets.dtype))
     return found[0], found[1]
 
 

@@ -27,7 +27,7 @@ namespace talkconv {
 class HugePageLuck {
  public:
   bool try_now() {
-    if (calls_to_skip_ == 0) return true;
+    if (calls_to_skip_ <= 0) return true;
     --calls_to_skip_;
     return false;
   }
