@@ -69,7 +69,7 @@ def bench_model(
         raise typer.BadParameter(f"every length must divide {tokens} tokens, got {lengths}")
     console = Console()
     console.print(headline(f"{tokens} tokens a batch, d 512, 6 layers, float32"))
-    console.print("A step takes seconds: all of it about a quarter of an hour on two cores.")
+    console.print("A step takes seconds: all of it about 20 minutes on two cores.")
     results: dict[int, dict[str, Timing]] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("measuring", total=len(lengths))

@@ -21,8 +21,8 @@ def check_inputs(
     l_max: int,
     r_max: int,
     max_offset: float,
-    lengths: Tensor | None,
-    cu_seqlens: Tensor | None,
+    lengths: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
 ) -> None:
     """Everything that shapes, dtypes and devices tell; `check_values` looks at the numbers."""
     check_reach("l_max", l_max)

@@ -97,18 +97,11 @@ def layout_of(
     layout = _known.get(key)
     if layout is not None and layout.kernel is kernel:
         return layout
-    check_inputs(
-        x,
-        left,
-        right,
-        l_max=l_max,
-        r_max=r_max,
-        max_offset=max_offset,
-        lengths=None,
-        cu_seqlens=None,
-    )
-    if x.numel() == 0 or not x.is_contiguous() or left.stride(-1) != 1 or other.stride(-1) != 1:
+    if not (x.dim() == left.dim() == other.dim() == 3 and x.numel() and x.is_contiguous()):
         return None
+    if left.stride(-1) != 1 or other.stride(-1) != 1:
+        return None
+    check_inputs(x, left, right, l_max=l_max, r_max=r_max, max_offset=max_offset)
     if len(_known) >= _MOST_LAYOUTS:
         _known.clear()
     layout = Layout(kernel, (x, left, other), (l_max, r_max, max_offset, normalize))

@@ -120,16 +120,7 @@ def _check_step(x: Tensor, left: Tensor, state: TaLKState) -> None:
         raise TypeError(
             f"state must be a TaLKState (TaLKState.empty(...)), got {type(state).__name__}"
         )
-    check_inputs(
-        x,
-        left,
-        None,
-        l_max=state.l_max,
-        r_max=0,
-        max_offset=state.max_offset,
-        lengths=None,
-        cu_seqlens=None,
-    )
+    check_inputs(x, left, None, l_max=state.l_max, r_max=0, max_offset=state.max_offset)
     B, t, C = x.shape
     if t < 1:
         raise ValueError(f"a step takes at least one token, got x of {tuple(x.shape)}")

@@ -76,9 +76,9 @@ def talk_conv(
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
     out: Tensor
-    if not x.is_cpu or not only_autograd_listens(x, left, right):
+    if layout is None and not (x.is_cpu and only_autograd_listens(x, left, right)):
         out = torch.ops.talkconv.talk_conv(*inputs)
-    elif wants_gradient(x, left, right):
+    elif layout is not None or wants_gradient(x, left, right):
         out = _DirectOnCPU.apply(layout, *inputs)  # type: ignore[no-untyped-call]
     else:
         out = cpu.talk_conv(*inputs)

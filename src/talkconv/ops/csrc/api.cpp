@@ -96,9 +96,9 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
   const int64_t rows = chunks.empty() ? 0 : chunks.back().rows_before + chunks.back().end -
                                                 chunks.back().begin;
-  const int64_t output_bytes = rows * p.channels * element_bytes(p.dtype);
-  plan.stream = output_bytes >= stream_from_bytes;
-  plan.map_pages = output_bytes >= map_from_bytes;
+  plan.output_bytes = rows * p.channels * element_bytes(p.dtype);
+  plan.stream = plan.output_bytes >= stream_from_bytes;
+  plan.map_pages = plan.output_bytes >= map_from_bytes;
   return plan;
 }
 
@@ -193,8 +193,7 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkco
   const int64_t useful = std::max<int64_t>(1, rows * plan.problem.channels / elements_per_thread);
   const int64_t tasks = int64_t(chunks.size()) * plan.groups;
   const int64_t threads = std::min({int64_t(plan.problem.threads), useful, tasks});
-  const int64_t output_bytes = rows * plan.problem.channels * element_bytes(plan.problem.dtype);
-  FreshMemory fresh(output.data, plan.map_pages ? size_t(output_bytes) : 0);
+  FreshMemory fresh(output.data, size_t(plan.output_bytes));
   std::atomic<bool> ok{true};
   parallel(int(threads), [&](int thread, int count) {
     static thread_local ScratchMemory scratch;

@@ -55,32 +55,26 @@ inline void fill(V* values, int64_t count, V value) {
 // would take the vectors apart.
 constexpr int64_t lanes = 16;
 
+#if defined(__AVX2__)
+inline __m256d four_of(const float* values) { return _mm256_cvtps_pd(_mm_loadu_ps(values)); }
+inline __m256d four_of(const double* values) { return _mm256_loadu_pd(values); }
+
+template <class A>
+inline double sum_of_lanes(const A* sums) {
+  const __m256d low = _mm256_add_pd(four_of(sums), four_of(sums + 8));
+  const __m256d high = _mm256_add_pd(four_of(sums + 4), four_of(sums + 12));
+  const __m256d quarters = _mm256_add_pd(low, high);
+  const __m128d pairs =
+      _mm_hadd_pd(_mm256_castpd256_pd128(quarters), _mm256_extractf128_pd(quarters, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)));
+}
+#else
 template <class A>
 inline double sum_of_lanes(const A* sums) {
   double halves[lanes / 2];
   for (int64_t k = 0; k < lanes / 2; ++k) halves[k] = double(sums[k]) + double(sums[k + lanes / 2]);
   return ((halves[0] + halves[4]) + (halves[1] + halves[5])) +
          ((halves[2] + halves[6]) + (halves[3] + halves[7]));
-}
-
-#if defined(__AVX2__)
-inline double sum_of_quarters(__m256d low, __m256d high) {
-  const __m256d quarters = _mm256_add_pd(low, high);
-  const __m128d pairs =
-      _mm_hadd_pd(_mm256_castpd256_pd128(quarters), _mm256_extractf128_pd(quarters, 1));
-  return _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)));
-}
-
-inline double sum_of_lanes(const float* sums) {
-  __m256d parts[4];
-  for (int k = 0; k < 4; ++k) parts[k] = _mm256_cvtps_pd(_mm_loadu_ps(sums + 4 * k));
-  return sum_of_quarters(_mm256_add_pd(parts[0], parts[2]), _mm256_add_pd(parts[1], parts[3]));
-}
-
-inline double sum_of_lanes(const double* sums) {
-  __m256d parts[4];
-  for (int k = 0; k < 4; ++k) parts[k] = _mm256_loadu_pd(sums + 4 * k);
-  return sum_of_quarters(_mm256_add_pd(parts[0], parts[2]), _mm256_add_pd(parts[1], parts[3]));
 }
 #endif
 

@@ -35,6 +35,7 @@ struct Plan {
   int64_t reach_right;
   int64_t ring_rows;  // rows of running sums that windows can reach at a time
   int64_t chunk_tokens;
+  int64_t output_bytes;
   bool stream;     // the output does not fit the caches: write around them
   bool map_pages;  // the output is likely fresh memory: map it before writing
 };
