@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from talkconv.ops import memory
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -107,6 +109,7 @@ def peak_memory_of(run: Callable[[], object]) -> int | None:
 
 def _return_freed_memory() -> None:
     """To the system, so that memory of an earlier run does not hide what the next one takes."""
+    memory.release()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import talkconv.ops
-from talkconv.ops import eager
+from talkconv.ops import eager, memory
 from talkconv.ops.checks import check_values
 from talkconv.ops.special import confined
 
@@ -88,7 +88,7 @@ def talk_conv(
         plain = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens)
         return confined(lambda values: eager.talk_conv(values, left, right, *plain), x)
     check_values(x, lengths, cu_seqlens)
-    out = x.new_empty((*left.shape[:-1], x.shape[-1]))
+    out = memory.empty((*left.shape[:-1], x.shape[-1]), x)
     if out.numel() == 0:
         return out
     settings = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context)
@@ -116,7 +116,7 @@ def talk_conv_backward(
             grad_out, x, left, right, (l_max, r_max, max_offset, normalize, lengths, cu_seqlens)
         )
     check_values(x, lengths, cu_seqlens)
-    grads = x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
+    grads = memory.empty(x.shape, x), left.new_empty(left.shape), right.new_empty(right.shape)
     if x.numel() == 0:
         return grads[0], grads[1].zero_(), grads[2].zero_()
     settings = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens, 0)

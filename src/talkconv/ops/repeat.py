@@ -9,7 +9,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from talkconv.ops import cpu
+from talkconv.ops import cpu, memory
 from talkconv.ops.checks import check_inputs
 
 # Beyond this many layouts all are forgotten: batches of ever new lengths must not add up.
@@ -30,13 +30,14 @@ class Layout:
         self.kernel = kernel
         self._problem = cpu.problem_of(x, left, *settings)
         self._left, self._right = cpu.strides_of(left), cpu.strides_of(right)
+        self._empty_like = torch.empty_like if x.nbytes < memory.LARGE else memory.empty_like
         # x and all that is allocated is contiguous
         _, tokens, channels = x.shape
         heads = left.shape[-1]
         self._x, self._offset_grads = (tokens * channels, channels), (tokens * heads, heads)
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        out = torch.empty_like(x)
+        out = self._empty_like(x)
         cpu.call_kernel(
             self.kernel.forward,
             self._problem,
@@ -51,7 +52,7 @@ class Layout:
         self, grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Of a contiguous grad_out in the dtype of x."""
-        grads = torch.empty_like(x), left.new_empty(left.shape), right.new_empty(right.shape)
+        grads = self._empty_like(x), left.new_empty(left.shape), right.new_empty(right.shape)
         cpu.call_kernel(
             self.kernel.backward,
             self._problem,
