@@ -15,12 +15,11 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory is kept on Linux"),
     pytest.mark.skipif(find_kernel() is None, reason="the kernel's outputs are kept"),
 ]
-BLOCK = 1 << 20
+BLOCK = memory.LARGE
 
 
 @pytest.fixture(autouse=True)
-def small_is_large(monkeypatch):
-    monkeypatch.setattr(memory, "LARGE", BLOCK)
+def nothing_kept():
     memory.release()
     yield
     memory.release()
@@ -78,17 +77,16 @@ def test_a_view_keeps_the_memory_of_its_output():
     assert memory.kept_bytes() == 0
 
 
-def test_a_block_serves_outputs_little_smaller_than_itself():
-    address = call(size=BLOCK * 5 // 4).data_ptr()
-    assert call(size=BLOCK).data_ptr() == address
-    assert call(size=BLOCK * 3 // 2).data_ptr() != address
-    memory.release()
-    address = call(size=BLOCK * 3 // 2).data_ptr()
-    call(size=BLOCK)
-    assert memory.kept_bytes() == BLOCK * 5 // 2
+def test_outputs_of_almost_one_size_share_their_blocks():
+    size = BLOCK * 9 // 8
+    address = call(size).data_ptr()
+    assert memory.kept_bytes() == size
+    assert call(BLOCK * 17 // 16).data_ptr() == address
+    assert call(BLOCK).data_ptr() != address
+    assert memory.kept_bytes() == size + BLOCK
 
 
-def test_beyond_the_limit_the_oldest_goes(monkeypatch):
+def test_no_more_is_kept_than_the_limit(monkeypatch):
     monkeypatch.setattr(memory, "most_kept_bytes", lambda: 3 * BLOCK)
     outs = [call(fill=float(k)) for k in range(5)]
     addresses = [out.data_ptr() for out in outs]
@@ -97,6 +95,19 @@ def test_beyond_the_limit_the_oldest_goes(monkeypatch):
     assert memory.kept_bytes() == 3 * BLOCK
     again = [call() for _ in range(3)]
     assert {out.data_ptr() for out in again} == set(addresses[:3])
+
+
+def test_blocks_of_other_sizes_make_room_first(monkeypatch):
+    monkeypatch.setattr(memory, "most_kept_bytes", lambda: 3 * BLOCK)
+    old = [call() for _ in range(3)]
+    new = [call(2 * BLOCK)]
+    old.clear()
+    assert memory.kept_bytes() == 3 * BLOCK
+    address = new.pop().data_ptr()
+    assert memory.kept_bytes() == 3 * BLOCK
+    assert call(2 * BLOCK).data_ptr() == address
+    call(4 * BLOCK)
+    assert memory.kept_bytes() == 0  # one that exceeds the limit alone is not kept either
 
 
 def test_what_is_kept_is_a_sixteenth_of_what_the_process_may_use(tmp_path, monkeypatch):

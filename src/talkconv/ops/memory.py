@@ -1,13 +1,12 @@
 """Memory for large outputs: kept when they die, and used again for the next.
 
-The C library returns large blocks to the system as soon as they are freed. The next output then
-pays a trap for each of its pages, in all twice the time of its sums. PyTorch keeps the memory of
+The C library returns large blocks to the system when they are freed. The next output then pays a
+trap for each of its pages, in all up to twice the time of its sums. PyTorch keeps the memory of
 GPUs in the same way, for the same reason.
 """
 
 import contextlib
 import functools
-import math
 import mmap
 import os
 import sys
@@ -18,28 +17,32 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-# Smaller blocks come from memory that the C library keeps itself: glibc's largest mmap threshold.
-LARGE = 32 << 20
+# Smaller outputs come from memory that the C library keeps itself.
+LARGE = 1 << 20
 _KEEPS = sys.platform == "linux"
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
-# The oldest first. Who removes a block from the list owns it; no lock is needed, which a finalizer
-# that runs in the middle of a call could wait for forever.
-_kept: list[mmap.mmap] = []
+# By size. Who pops a block owns it; no lock is needed, which a finalizer that runs in the middle
+# of a call could wait for forever.
+_kept: dict[int, list[mmap.mmap]] = {}
 
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """A contiguous CPU tensor of the dtype of `like`, its values undefined."""
-    count = math.prod(shape)
-    size = count * like.element_size()
-    block = _take(size) if _KEEPS and size >= LARGE else None
+    strides: list[int] = []
+    count = 1
+    for size in reversed(shape):
+        strides.insert(0, count)
+        count *= size
+    needed = count * like.element_size()
+    block = _take(needed) if _KEEPS and needed >= LARGE else None
     if block is None:
         return like.new_empty(shape)
     view = memoryview(block)  # lives as long as the storage
     weakref.finalize(view, _give_back, block).atexit = False
-    storage = torch.frombuffer(view, dtype=like.dtype, count=count).untyped_storage()
-    # not frombuffer(...).view(shape): autograd forbids writing to views that a function returns
-    return like.new_empty(0).set_(storage).resize_(shape)
+    flat = torch.frombuffer(view, dtype=like.dtype, count=count)
+    # not flat.view(shape): autograd forbids writing to views that a function returns
+    return flat.set_(flat.untyped_storage(), 0, shape, strides)
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -52,7 +55,7 @@ def release() -> None:
 
 
 def kept_bytes() -> int:
-    return sum(map(len, _kept.copy()))
+    return sum(size * len(blocks) for size, blocks in list(_kept.items()))
 
 
 @functools.cache
@@ -66,16 +69,15 @@ def most_kept_bytes() -> int:
     return memory // 16
 
 
-def _take(size: int) -> mmap.mmap | None:
-    """The best kept block, else a new one; None where the system has no memory for it."""
-    while True:
-        # of a block that is much larger, too much would lie idle
-        fitting = [block for block in _kept.copy() if size <= len(block) <= size + size // 4]
-        if not fitting:
-            break
-        block = min(fitting, key=len)
-        if _own(block):
-            return block
+def _take(needed: int) -> mmap.mmap | None:
+    """A kept block, else a new one; None where the system has no memory for it."""
+    # at most an eighth more than needed, so that outputs of almost one size share their blocks
+    step = 1 << (needed.bit_length() - 4)
+    size = -(-needed // step) * step
+    try:
+        return _kept[size].pop()
+    except LookupError:  # none of this size, or another thread was faster
+        pass
     try:
         return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError):
@@ -83,20 +85,22 @@ def _take(size: int) -> mmap.mmap | None:
         return None
 
 
-def _own(block: mmap.mmap) -> bool:
-    try:
-        _kept.remove(block)
-    except ValueError:  # another thread was faster
-        return False
-    return True
-
-
 def _give_back(block: mmap.mmap) -> None:
-    _kept.append(block)
-    for oldest in _kept.copy():
-        if kept_bytes() <= most_kept_bytes():
-            break
-        _own(oldest)
+    size = len(block)
+    _kept.setdefault(size, []).append(block)
+    excess = kept_bytes() - most_kept_bytes()
+    if excess > 0:
+        _drop(excess, in_use=size)
+
+
+def _drop(excess: int, in_use: int) -> None:
+    """At least so many bytes; blocks of the size that is in use come last."""
+    for size in sorted(_kept, key=lambda size: size == in_use):
+        blocks = _kept.get(size, [])
+        while blocks and excess > 0:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                blocks.pop(0)
+            excess -= size
 
 
 if _KEEPS:
