@@ -28,6 +28,7 @@ class Layout:
     ) -> None:
         x, left, right = tensors
         self.kernel = kernel
+        self.settings = settings  # l_max, r_max, max_offset, normalize
         self._problem = cpu.problem_of(x, left, *settings)
         self._left, self._right = cpu.strides_of(left), cpu.strides_of(right)
         self._empty_like = torch.empty_like if x.nbytes < memory.LARGE else memory.empty_like
@@ -105,6 +106,6 @@ def layout_of(
     check_inputs(x, left, right, l_max=l_max, r_max=r_max, max_offset=max_offset)
     if len(_known) >= _MOST_LAYOUTS:
         _known.clear()
-    layout = Layout(kernel, (x, left, other), (l_max, r_max, max_offset, normalize))
+    layout = Layout(kernel, (x, left, other), (l_max, r_max, max_offset, bool(normalize)))
     _known[key] = layout
     return layout

@@ -55,31 +55,32 @@ def talk_conv(
     >>> 3 * talk_conv(x, half, half, l_max=1, r_max=1).flatten()
     tensor([2., 4., 6., 8., 7.])
     """
-    layout = None
+    out: Tensor
     if lengths is None and cu_seqlens is None and isinstance(left, Tensor):
         other = left if right is None else right  # the kernel reads no side that nobody passed
         if only_autograd_listens(x, left, other):
             layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
-            if layout is not None and not wants_gradient(x, left, other):
-                return layout.forward(x, left, other)
-    if layout is None:
-        check_inputs(
-            x,
-            left,
-            right,
-            l_max=l_max,
-            r_max=r_max,
-            max_offset=max_offset,
-            lengths=lengths,
-            cu_seqlens=cu_seqlens,
-        )
+            if layout is not None:
+                if not wants_gradient(x, left, other):
+                    return layout.forward(x, left, other)
+                out = _Repeated.apply(layout, x, left, right)  # type: ignore[no-untyped-call]
+                return out
+    check_inputs(
+        x,
+        left,
+        right,
+        l_max=l_max,
+        r_max=r_max,
+        max_offset=max_offset,
+        lengths=lengths,
+        cu_seqlens=cu_seqlens,
+    )
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
-    out: Tensor
-    if layout is None and not (x.is_cpu and only_autograd_listens(x, left, right)):
+    if not (x.is_cpu and only_autograd_listens(x, left, right)):
         out = torch.ops.talkconv.talk_conv(*inputs)
-    elif layout is not None or wants_gradient(x, left, right):
-        out = _DirectOnCPU.apply(layout, *inputs)  # type: ignore[no-untyped-call]
+    elif wants_gradient(x, left, right):
+        out = _DirectOnCPU.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
         out = cpu.talk_conv(*inputs)
     return out
@@ -118,28 +119,50 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     return (*grads, *_NO_GRADIENT)
 
 
+def _may_be_direct(grad_out: Tensor) -> bool:
+    """Gradients are enabled in a backward where the gradient's own gradient is wanted."""
+    return not torch.is_grad_enabled() and only_autograd_listens(grad_out)
+
+
 class _DirectOnCPU(torch.autograd.Function):
     """The kernels with nothing between them and autograd, which alone is listening."""
 
     @staticmethod
-    def forward(ctx: Any, layout: Layout | None, *inputs: Any) -> Tensor:
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
         _save(ctx, inputs, None)
-        ctx.layout = layout
-        return cpu.talk_conv(*inputs) if layout is None else layout.forward(*inputs[:3])
+        return cpu.talk_conv(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
-        # gradients are enabled here where the gradient's own gradient is wanted
-        if torch.is_grad_enabled() or not only_autograd_listens(grad_out):
-            return None, *_backward(ctx, grad_out)
+        if not _may_be_direct(grad_out):
+            return _backward(ctx, grad_out)
         x, left, right, lengths, cu_seqlens = ctx.saved_tensors
-        if ctx.layout is not None and grad_out.dtype == x.dtype and grad_out.is_contiguous():
-            found = ctx.layout.backward(grad_out, x, left, right)
+        settings = (*ctx.settings, lengths, cu_seqlens)
+        return *cpu.talk_conv_backward(grad_out, x, left, right, *settings), *_NO_GRADIENT
+
+
+class _Repeated(torch.autograd.Function):
+    """The same for a call like an earlier one. At 10 tokens every argument more is felt."""
+
+    @staticmethod
+    def forward(ctx: Any, layout: Layout, x: Tensor, left: Tensor, right: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, left, right)
+        ctx.layout = layout
+        return layout.forward(x, left, left if right is None else right)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (grad_out,) = grads
+        x, left, right = ctx.saved_tensors
+        if _may_be_direct(grad_out) and grad_out.dtype == x.dtype and grad_out.is_contiguous():
+            other = left if right is None else right
+            found = ctx.layout.backward(grad_out, x, left, other)
         else:
-            settings = (*ctx.settings, lengths, cu_seqlens)
-            found = cpu.talk_conv_backward(grad_out, x, left, right, *settings)
-        return None, *found, *_NO_GRADIENT
+            both = _both(left, right)
+            settings = (*ctx.layout.settings, None, None)
+            found = torch.ops.talkconv.talk_conv_backward(grad_out, x, *both, *settings)
+        return None, *found[:2], None if right is None else found[2]
 
 
 def _backward_of_backward(
