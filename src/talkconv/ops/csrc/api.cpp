@@ -21,7 +21,7 @@ namespace {
 // A slice carries this many channels where its ring fills the first-level cache, more where sequences or
 // windows are so short that it does not.
 constexpr int64_t least_slice = 64, most_slice = 256;
-constexpr int64_t ring_bytes = int64_t{32} << 10;
+constexpr int64_t ring_bytes = int64_t{24} << 10;
 // Windows are found for a few tokens at a time, at most as many as a ring has rows.
 constexpr int64_t least_ring_rows = 16;
 constexpr int64_t cache_line = 64;

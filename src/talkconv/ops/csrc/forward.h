@@ -67,12 +67,17 @@ struct Weights {
 
   void find(const Windows& windows, const Places& places, double scale) {
     const Wide<T> nan = std::numeric_limits<Wide<T>>::quiet_NaN();
-    for (int64_t k = 0; k < windows.count; ++k) {
-      const Wide<T> weight = windows.is_nan[k] ? nan : Wide<T>(scale);
-      whole[k] = weight;
-      left[k] = Wide<T>(places.has_left[k]) * weight * Wide<T>(windows.left.part[k]);
-      right[k] = Wide<T>(places.has_right[k]) * weight * Wide<T>(windows.right.part[k]);
-    }
+    for (int64_t k = 0; k < windows.count; ++k) whole[k] = windows.is_nan[k] ? nan : Wide<T>(scale);
+    weigh_edges(places.has_left, windows.left.part, windows.count, left);
+    weigh_edges(places.has_right, windows.right.part, windows.count, right);
+  }
+
+ private:
+  // `to` shares no memory with the others: compilers do not see it, and would not vectorize
+  void weigh_edges(const int32_t* has_edge, const double* part, int64_t count,
+                   Wide<T>* __restrict to) const {
+    for (int64_t k = 0; k < count; ++k)
+      to[k] = Wide<T>(has_edge[k]) * whole[k] * Wide<T>(part[k]);
   }
 };
 
