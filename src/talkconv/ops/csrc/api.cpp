@@ -18,8 +18,8 @@
 namespace talkconv {
 namespace {
 
-// A slice carries this many channels where its ring fills the first-level cache, more where sequences or
-// windows are so short that it does not.
+// A slice carries the least where its ring fills the first-level cache, twice or four times as much where
+// sequences or windows are so short that it does not. Rows of x need room there too.
 constexpr int64_t least_slice = 64, most_slice = 256;
 constexpr int64_t ring_bytes = int64_t{24} << 10;
 // Windows are found for a few tokens at a time, at most as many as a ring has rows.
@@ -86,8 +86,9 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   plan.reach_left = std::min(reach_in_tokens(p.l_max, p.max_offset), longest);
   plan.reach_right = std::min(reach_in_tokens(p.r_max, p.max_offset), longest);
   plan.ring_rows = std::max(plan.reach_left + plan.reach_right + 2, least_ring_rows);
-  const int64_t fitting = ring_bytes / int64_t(sizeof(double)) / std::min(plan.ring_rows, longest + 1);
-  const int64_t slice = std::clamp(fitting / least_slice * least_slice, least_slice, most_slice);
+  const int64_t row_bytes = ring_bytes / std::min(plan.ring_rows, longest + 1);
+  int64_t slice = most_slice;
+  while (slice > least_slice && slice * int64_t(sizeof(double)) > row_bytes) slice /= 2;
   plan.channels_per_head = p.channels / p.heads;
   plan.heads_per_group =
       std::clamp<int64_t>(slice / plan.channels_per_head, 1, std::min(p.heads, most_windows));

@@ -109,12 +109,13 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
         prefetch_ahead(x, summed, length, width);
         sums.add(row);
       }
+      T* const to = stream ? staged : out_row;
       for (int64_t at = 0; at < width; at += head_width, ++k) {
         sum_window(sums[places.first[k]] + at, sums[places.past[k]] + at,
                    x[token - places.to_left[k]] + at, x[token + places.to_right[k]] + at,
-                   weights.whole[k], weights.left[k], weights.right[k], staged + at, head_width);
+                   weights.whole[k], weights.left[k], weights.right[k], to + at, head_width);
       }
-      write_row(out_row, staged, width * int64_t(sizeof(T)), stream);
+      if (stream) stream_row(out_row, staged, width * int64_t(sizeof(T)));
     }
   }
   return all_finite(sums.newest(), width);

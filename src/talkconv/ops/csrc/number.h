@@ -37,7 +37,9 @@ constexpr bool is_finite(V value) {
 
 // Calls body(begin, width) for pieces of `piece` channels, their width a constant, and for the rest:
 // the loops over channels then have a known length and unroll fully.
-constexpr std::integral_constant<int64_t, 64> piece{};
+template <int64_t count>
+constexpr std::integral_constant<int64_t, 64 * count> pieces{};
+constexpr auto piece = pieces<1>;
 
 template <class Body>
 inline void in_pieces(int64_t width, Body body) {

@@ -47,9 +47,17 @@ inline Heads heads_of(const Plan& plan, int64_t channel, int64_t width) {
 // unroll.
 template <class Sweep>
 bool with_known_widths(const Heads& heads, int64_t width, Sweep sweep) {
-  if (heads.width == piece && width == piece) return sweep(piece, piece);
-  if (heads.width == piece) return sweep(width, piece);
-  return sweep(width, heads.width);
+  if (heads.width != piece) return sweep(width, heads.width);
+  switch (heads.count) {
+    case 1:
+      return sweep(piece, piece);
+    case 2:
+      return sweep(pieces<2>, piece);
+    case 4:
+      return sweep(pieces<4>, piece);
+    default:
+      return sweep(width, piece);
+  }
 }
 
 // Asks for the channels of a row that is read soon, if it lies before `end`: a slice's rows lie a whole
@@ -66,18 +74,17 @@ inline void prefetch_ahead(Rows<const T> rows, int64_t token, int64_t end, Width
 #endif
 }
 
-// Rows are finished in a buffer first: loads of x and stores of the output whose addresses agree in
-// their last 12 bits would wait for each other. `stream` then writes around the caches.
-inline void write_row(void* to, const void* staged, int64_t bytes, bool stream) {
+// Writes a row that was finished elsewhere around the caches, where the processor can.
+inline void stream_row(void* to, const void* staged, int64_t bytes) {
 #if defined(__AVX512F__)
-  if (stream && bytes % 64 == 0 && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
+  if (bytes % 64 == 0 && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
     for (int64_t at = 0; at < bytes; at += 64)
       _mm512_stream_si512(reinterpret_cast<__m512i*>(static_cast<char*>(to) + at),
                           _mm512_load_si512(static_cast<const char*>(staged) + at));
     return;
   }
 #elif defined(__AVX2__)
-  if (stream && bytes % 32 == 0 && reinterpret_cast<uintptr_t>(to) % 32 == 0) {
+  if (bytes % 32 == 0 && reinterpret_cast<uintptr_t>(to) % 32 == 0) {
     for (int64_t at = 0; at < bytes; at += 32)
       _mm256_stream_si256(
           reinterpret_cast<__m256i*>(static_cast<char*>(to) + at),
@@ -85,7 +92,11 @@ inline void write_row(void* to, const void* staged, int64_t bytes, bool stream) 
     return;
   }
 #endif
-  (void)stream;
+  std::memcpy(to, staged, size_t(bytes));
+}
+
+inline void write_row(void* to, const void* staged, int64_t bytes, bool stream) {
+  if (stream) return stream_row(to, staged, bytes);
   std::memcpy(to, staged, size_t(bytes));
 }
 

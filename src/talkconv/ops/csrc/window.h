@@ -89,13 +89,23 @@ class Windows {
   void load_as(const talkconv_tensor& offsets, Side& side) const {
     const T* row = static_cast<const T*>(offsets.data) +
                    offset_index(offsets, sequence_, begin - plan_.problem.context) + heads_.first;
-    if (heads_.count == 1) {
-      for (int64_t i = 0; i < tokens; ++i) side.offset[i] = widen(row[i * offsets.time_stride]);
-      return;
+    // short loops of a length that is not known cost more than what they copy
+    switch (heads_.count) {
+      case 1:
+        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 1>{}, side.offset);
+      case 2:
+        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 2>{}, side.offset);
+      case 4:
+        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 4>{}, side.offset);
+      default:
+        return load_rows(row, offsets.time_stride, heads_.count, side.offset);
     }
-    double* to = side.offset;
-    for (int64_t i = 0; i < tokens; ++i, row += offsets.time_stride)
-      for (int64_t h = 0; h < heads_.count; ++h) *to++ = widen(row[h]);
+  }
+
+  template <class T, class Count>
+  void load_rows(const T* row, int64_t stride, Count heads, double* __restrict to) const {
+    for (int64_t i = 0; i < tokens; ++i, row += stride, to += heads)
+      for (int64_t h = 0; h < heads; ++h) to[h] = widen(row[h]);
   }
 
   // Positions stay integers; only the reach is real. The product with max_tokens is exact in double
