@@ -86,6 +86,7 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   plan.reach_left = std::min(reach_in_tokens(p.l_max, p.max_offset), longest);
   plan.reach_right = std::min(reach_in_tokens(p.r_max, p.max_offset), longest);
   plan.ring_rows = std::max(plan.reach_left + plan.reach_right + 2, least_ring_rows);
+  plan.sum_rows = plan.ring_rows / 2 + 2;
   const int64_t row_bytes = ring_bytes / std::min(plan.ring_rows, longest + 1);
   int64_t slice = most_slice;
   while (slice > least_slice && slice * int64_t(sizeof(double)) > row_bytes) slice /= 2;

@@ -11,9 +11,10 @@ namespace talkconv {
 namespace {
 
 template <class T, class Width>
-inline void add_row(const double* __restrict before, const T* __restrict row,
-                    double* __restrict after, Width width) {
-  for (int64_t c = 0; c < width; ++c) after[c] = before[c] + widen(row[c]);
+inline void add_pair(const double* __restrict before, const T* __restrict one, const T* __restrict two,
+                     double* __restrict after, Width width) {
+  for (int64_t c = 0; c < width; ++c)
+    after[c] = before[c] + (double(widen(one[c])) + double(widen(two[c])));
 }
 
 // The sum between two running sums, and the two tokens at the edges that count in part.
@@ -27,15 +28,17 @@ inline void sum_window(const double* __restrict from, const double* __restrict t
   }
 }
 
-// The running sums that windows are read from. A row holds the sum of the tokens before its own, counted
-// from the first token that a window of the chunk can reach: sums start anew with each chunk, so their
-// rounding does not grow with the sequence.
+// The running sums that windows are read from. They count from the first token that a window of the
+// chunk can reach, the origin: sums start anew with each chunk, so their rounding does not grow with the
+// sequence. A row holds the sum of all tokens before an even one, counted from the origin. At odd ones
+// a window takes the row beside, and a token at its edge makes up for the difference: so the ring is half
+// as large, and more of it is found in the first-level cache.
 template <class Width>
 class RunningSums {
  public:
   RunningSums(const Plan& plan, Width width, const Scratch& scratch)
       : sums_(static_cast<double*>(scratch.ring)),
-        rows_(plan.ring_rows),
+        rows_(plan.sum_rows),
         stride_(plan.slice),
         width_(width) {
     fill(sums_, width, 0.0);
@@ -45,11 +48,13 @@ class RunningSums {
   const double* newest() const { return (*this)[newest_]; }
 
   template <class T>
-  void add(const T* token) {
+  void add(const T* one, const T* two) {
     const int64_t next = newest_ + 1 == rows_ ? 0 : newest_ + 1;
     const double* const before = (*this)[newest_];
     double* const after = (*this)[next];
-    in_pieces(width_, [&](int64_t c, auto count) { add_row(before + c, token + c, after + c, count); });
+    in_pieces(width_, [&](int64_t c, auto count) {
+      add_pair(before + c, one + c, two + c, after + c, count);
+    });
     newest_ = next;
   }
 
@@ -60,24 +65,59 @@ class RunningSums {
   int64_t newest_ = 0;
 };
 
-// What the edges and the whole of each window count by.
+// What the output of each window is made of: the difference of two rows of running sums, and one token at
+// either edge, by its weight.
 template <class T>
-struct Weights {
-  Wide<T> whole[Windows::capacity], left[Windows::capacity], right[Windows::capacity];
+struct Terms {
+  static constexpr int64_t capacity = Windows::capacity;
+  int32_t first[capacity], past[capacity];          // rows of the ring
+  int32_t left_token[capacity], right_token[capacity];  // counted from the windows' first token
+  Wide<T> whole[capacity], left[capacity], right[capacity];
 
-  void find(const Windows& windows, const Places& places, double scale) {
+  // `before`: tokens between the origin and the windows' first; `rows`: of the ring
+  void find(const Windows& windows, int64_t length, int64_t before, int64_t rows, double scale) {
+    // relative to the windows' first token; what is farther than `far` is beyond any reach
+    constexpr int64_t far = int64_t{1} << 30;
+    const int32_t lowest = int32_t(most(-windows.begin, -far));
+    const int32_t highest = int32_t(least(length - windows.begin, far));
+    const int32_t own = int32_t(before / 2 % rows), odd_own = int32_t(before & 1), size = int32_t(rows);
     const Wide<T> nan = std::numeric_limits<Wide<T>>::quiet_NaN();
     for (int64_t k = 0; k < windows.count; ++k) whole[k] = windows.is_nan[k] ? nan : Wide<T>(scale);
-    weigh_edges(places.has_left, windows.left.part, windows.count, left);
-    weigh_edges(places.has_right, windows.right.part, windows.count, right);
+    for (int64_t k = 0; k < windows.count; ++k) {
+      const int32_t token = windows.token[k], start = token - windows.left.whole[k];
+      const int32_t begin = most(start, lowest);
+      const int32_t part = int32_t(windows.left.has_part[k] & (start > lowest));
+      const int32_t odd = (begin + odd_own) & 1;
+      // at an odd begin, the row before it and a token less, or the row after it and a token more
+      const int32_t row = begin + odd * (1 - 2 * part);
+      first[k] = wrapped(own + ((row + odd_own) >> 1), size);
+      left_token[k] = part ? begin - 1 : odd ? begin : token;
+      left_odd_[k] = part ? -odd : odd;
+      left_part_[k] = part;
+    }
+    for (int64_t k = 0; k < windows.count; ++k) {
+      const int32_t token = windows.token[k], stop = token + windows.right.whole[k] + 1;
+      const int32_t end = least(stop, highest);
+      const int32_t part = int32_t(windows.right.has_part[k] & (stop < highest));
+      const int32_t odd = (end + odd_own) & 1;
+      const int32_t row = end - odd * (1 - 2 * part);
+      past[k] = wrapped(own + ((row + odd_own) >> 1), size);
+      right_token[k] = part ? end : odd ? end - 1 : token;
+      right_odd_[k] = part ? -odd : odd;
+      right_part_[k] = part;
+    }
+    weigh(left_odd_, left_part_, windows.left.part, windows.count, left);
+    weigh(right_odd_, right_part_, windows.right.part, windows.count, right);
   }
 
  private:
+  int32_t left_odd_[capacity], left_part_[capacity], right_odd_[capacity], right_part_[capacity];
+
   // `to` shares no memory with the others: compilers do not see it, and would not vectorize
-  void weigh_edges(const int32_t* has_edge, const double* part, int64_t count,
-                   Wide<T>* __restrict to) const {
+  void weigh(const int32_t* odd, const int32_t* has_part, const double* part, int64_t count,
+             Wide<T>* __restrict to) const {
     for (int64_t k = 0; k < count; ++k)
-      to[k] = Wide<T>(has_edge[k]) * whole[k] * Wide<T>(part[k]);
+      to[k] = whole[k] * (Wide<T>(odd[k]) + Wide<T>(has_part[k]) * Wide<T>(part[k]));
   }
 };
 
@@ -88,32 +128,32 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
                    HeadWidth head_width, Rows<const T> x, Rows<T> out, bool stream,
                    const Scratch& scratch) {
   const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
-  const int64_t rows = plan.ring_rows, reach_right = plan.reach_right;
+  const int64_t rows = plan.sum_rows, reach_right = plan.reach_right;
   T* const staged = static_cast<T*>(scratch.staged);
   RunningSums<Width> sums(plan, width, scratch);
-  Places places;
-  Weights<T> weights;
+  Terms<T> terms;
 
   const int64_t origin = most(int64_t{0}, chunk.begin - plan.reach_left);
   int64_t summed = origin;
   const T* row = x[summed];
   for (int64_t i = chunk.begin; i < end; i += windows.tokens) {
-    windows.work_out(i, end, rows);
-    places.find(windows, 0, length, (i - origin) % rows, rows);
-    weights.find(windows, places, plan.problem.scale);
+    windows.work_out(i, end, 2 * rows);
+    terms.find(windows, length, i - origin, rows, plan.problem.scale);
+    const Rows<const T> tokens{x[i], x.stride, 0};
     T* out_row = out[i];
     int64_t k = 0;
     for (int64_t token = i; token < i + windows.tokens; ++token, out_row += out.stride) {
-      const int64_t needed = least(token + reach_right + 1, length);
-      for (; summed < needed; ++summed, row += x.stride) {
+      const int64_t needed = least(token + reach_right + 1, length - 1);
+      for (; summed < needed; summed += 2, row += 2 * x.stride) {
         prefetch_ahead(x, summed, length, width);
-        sums.add(row);
+        prefetch_ahead(x, summed + 1, length, width);
+        sums.add(row, row + x.stride);
       }
       T* const to = stream ? staged : out_row;
       for (int64_t at = 0; at < width; at += head_width, ++k) {
-        sum_window(sums[places.first[k]] + at, sums[places.past[k]] + at,
-                   x[token - places.to_left[k]] + at, x[token + places.to_right[k]] + at,
-                   weights.whole[k], weights.left[k], weights.right[k], to + at, head_width);
+        sum_window(sums[terms.first[k]] + at, sums[terms.past[k]] + at,
+                   tokens[terms.left_token[k]] + at, tokens[terms.right_token[k]] + at,
+                   terms.whole[k], terms.left[k], terms.right[k], to + at, head_width);
       }
       if (stream) stream_row(out_row, staged, width * int64_t(sizeof(T)));
     }

@@ -33,7 +33,8 @@ struct Plan {
   int64_t slice;      // most channels that one sweep over time carries
   int64_t reach_left;   // no window reaches farther, in whole tokens
   int64_t reach_right;
-  int64_t ring_rows;  // rows of running sums that windows can reach at a time
+  int64_t ring_rows;  // rows of gradients that windows can reach at a time
+  int64_t sum_rows;   // rows of running sums: one for two tokens
   int64_t chunk_tokens;
   int64_t output_bytes;
   bool stream;     // the output does not fit the caches: write around them

@@ -133,6 +133,15 @@ class Windows {
   const Heads heads_;
 };
 
+// A row from -size to 3 * size - 1, in a ring of `size` rows. Nothing lies farther: windows are worked out
+// for the tokens of one turn of the ring at most, and reach over less than another.
+inline int32_t wrapped(int32_t row, int32_t size) {
+  row += row < 0 ? size : 0;
+  row -= row >= size ? size : 0;
+  row -= row >= size ? size : 0;
+  return row;
+}
+
 // Where each of the Windows begins and ends among the rows of a ring. Rows outside low .. high, the
 // sequence or the chunk, are not looked at: windows are cut there.
 class Places {
@@ -168,15 +177,6 @@ class Places {
       has_left[k] = left;
       has_right[k] = right;
     }
-  }
-
- private:
-  // a row is below 3 * size: a ring of `size` rows, `size` tokens at most, and a reach below `size`
-  static int32_t wrapped(int32_t row, int32_t size) {
-    row += row < 0 ? size : 0;
-    row -= row >= size ? size : 0;
-    row -= row >= size ? size : 0;
-    return row;
   }
 };
 
