@@ -95,6 +95,35 @@ def test_no_offset_at_all(implementation):
     assert grads[1].eq(0).all()
 
 
+@pytest.mark.parametrize("tokens", [37, 38, 513])
+def test_windows_of_whole_tokens(implementation, tokens):
+    """No token counts in part at their edges; windows with one whole side are among them."""
+    case = make_case(T=tokens, C=128, H=2, l_max=8, r_max=4)
+    generator = torch.Generator().manual_seed(2)
+    for side, reach in ((case.left, 8), (case.right, 4)):
+        whole = torch.rand(side.shape, generator=generator) < 0.6
+        side[whole] = (side * reach).round()[whole] / reach
+    assert_exact(run(case), exact(case))
+    grad_out = torch.randn(case.x.shape, generator=generator)
+    _, (grad_x, *_) = run_with_grads(case, grad_out)
+    assert_exact(grad_x, exact_grads(case, grad_out)[0], "grad_x")
+
+
+def test_huge_tokens_leave_windows_without_them_alone(implementation):
+    """Those that begin right after one or end right before it are among them."""
+    case = make_case(T=80, C=128, H=2, l_max=8, r_max=4)
+    case.left[..., 0], case.right[..., 0] = 0.5, 0.25
+    huge = [40, 51]
+    case.x[:, huge] = 1e8
+    weights = reference.window_weights(
+        case.left.double(), case.right.double(), 80, l_max=8, r_max=4
+    )
+    holds_one = weights[:, :, huge].amax(2) > 0  # (B, T, H)
+    out, expected = (y.unflatten(-1, (2, 64)) for y in (run(case), exact(case)))
+    assert_exact(out[~holds_one], expected[~holds_one])
+    assert holds_one.any(dim=1).all()
+
+
 def test_lengths_end_sequences(implementation):
     lengths = torch.tensor([0, 1, 7, 13])
     case = make_case(B=4, lengths=lengths)
@@ -275,6 +304,13 @@ def test_special_values_stay_within_their_windows(implementation, dtype, value):
     assert_exact(out[0][~reached], calm[0][~reached])
     special = torch.full_like(out[0][reached], value)
     assert torch.equal(out[0][reached].nan_to_num(7.0), special.nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("tokens", [1, 6, 7])
+def test_an_infinity_at_the_end_stays_one(implementation, tokens):
+    case = make_case(T=tokens, max_offset=0.0, normalize=False)
+    case.x[:, -1] = math.inf
+    assert torch.equal(run(case), case.x)
 
 
 def test_infinities_of_both_signs_cancel_to_nan(implementation):

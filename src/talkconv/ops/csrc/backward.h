@@ -12,22 +12,22 @@
 namespace talkconv {
 namespace {
 
-// A row of the ring collects what its token's gradient will be: the differences of the sum over whole
-// tokens, and what windows add that the token counts for in part. It is all zeros between sweeps.
+// The ring collects what the gradients of tokens will be: the differences of the sum over whole tokens, at
+// every second token, and what windows add to single tokens at their edges. It is all zeros between sweeps.
 template <class T>
 class GradRing {
  public:
   GradRing(const Plan& plan, const Scratch& scratch)
       : differences_(static_cast<double*>(scratch.ring)),
-        parts_(reinterpret_cast<Wide<T>*>(differences_ + plan.ring_rows * plan.slice)),
+        edges_(reinterpret_cast<Wide<T>*>(differences_ + plan.sum_rows * plan.slice)),
         stride_(plan.slice) {}
 
   double* differences(int64_t row) const { return differences_ + row * stride_; }
-  Wide<T>* parts(int64_t row) const { return parts_ + row * stride_; }
+  Wide<T>* edges(int64_t row) const { return edges_ + row * stride_; }
 
  private:
   double* const differences_;
-  Wide<T>* const parts_;
+  Wide<T>* const edges_;
   const int64_t stride_;
 };
 
@@ -42,19 +42,26 @@ inline void add_window(double* __restrict first, double* __restrict past, const 
 }
 
 template <class T, class Width>
-inline void add_part(Wide<T>* __restrict edge, Wide<T> part, const T* __restrict row, Width width) {
-  for (int64_t c = 0; c < width; ++c) edge[c] += part * widen(row[c]);
+inline void add_edge(Wide<T>* __restrict edge, Wide<T> weight, const T* __restrict row, Width width) {
+  for (int64_t c = 0; c < width; ++c) edge[c] += weight * widen(row[c]);
 }
 
-// One more row of the ring becomes a row of the gradient; its place is free again.
-template <class T, class Width>
-inline void finish_row(double* __restrict differences, Wide<T>* __restrict parts,
-                       double* __restrict running, double scale, T* __restrict out, Width width) {
+// Every second token the running sum moves on by a row of differences; its place is free again.
+template <class Width>
+inline void add_differences(double* __restrict differences, double* __restrict running, Width width) {
   for (int64_t c = 0; c < width; ++c) {
     running[c] += differences[c];
-    out[c] = narrow<T>(Wide<T>(scale * running[c]) + parts[c]);
     differences[c] = 0;
-    parts[c] = 0;
+  }
+}
+
+// A row of the gradient; its place in the ring is free again.
+template <class T, class Width>
+inline void finish_row(const double* __restrict running, Wide<T>* __restrict edges, double scale,
+                       T* __restrict out, Width width) {
+  for (int64_t c = 0; c < width; ++c) {
+    out[c] = narrow<T>(Wide<T>(scale * running[c]) + edges[c]);
+    edges[c] = 0;
   }
 }
 
@@ -135,7 +142,8 @@ template <class T, class Width, class HeadWidth>
 bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Width width,
                     HeadWidth head_width, Rows<const T> grad_out, Rows<T> grad_x,
                     OffsetGrads<T>* offset_grads, bool stream, const Scratch& scratch) {
-  const int64_t rows = plan.ring_rows, end = least(chunk.end, chunk.sequence.length);
+  const int64_t rows = plan.ring_rows, sum_rows = plan.sum_rows;
+  const int64_t end = least(chunk.end, chunk.sequence.length);
   const int64_t reach_left = plan.reach_left, reach_right = plan.reach_right;
   const Tokens reached = tokens_reached(chunk, reach_right, reach_left);
   const GradRing<T> ring(plan, scratch);
@@ -143,16 +151,18 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
   double* const running = scratch.running;
   T* const staged = static_cast<T*>(scratch.staged);
   fill(running, width, 0.0);
-  Places places;
+  Terms<T> terms;
   bool any_nan = false;
 
-  int64_t finished = chunk.begin, oldest = 0;  // and its row of the ring
+  int64_t finished = chunk.begin, oldest = 0, oldest_sum = 0;  // and the next rows of the ring
   const auto finish_until = [&](int64_t token) {
     for (; finished < token; ++finished) {
+      const bool even = (finished - chunk.begin) % 2 == 0;
       in_pieces(width, [&](int64_t c, auto count) {
-        finish_row(ring.differences(oldest) + c, ring.parts(oldest) + c, running + c, scale,
-                   staged + c, count);
+        if (even) add_differences(ring.differences(oldest_sum) + c, running + c, count);
+        finish_row(running + c, ring.edges(oldest) + c, scale, staged + c, count);
       });
+      if (even) oldest_sum = oldest_sum + 1 == sum_rows ? 0 : oldest_sum + 1;
       // never straight to its place: loads of grad_out and x would wait for stores whose addresses
       // agree with theirs in the last 12 bits, a tenth of the time at 10 tokens
       write_row(grad_x[finished], staged, width * int64_t(sizeof(T)), stream);
@@ -163,7 +173,9 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
   for (int64_t i = reached.begin; i < reached.end; i += windows.tokens) {
     windows.work_out(i, reached.end, rows);
     // the chunk's first token has row 0, the tokens before it count back from there
-    places.find(windows, chunk.begin, end, (i - chunk.begin) % rows, rows);
+    terms.find(windows, chunk.begin, end, i - chunk.begin, sum_rows, scale, Wide<T>(scale));
+    const int32_t own = int32_t((i - chunk.begin) % rows);
+    const auto edges_of = [&](int32_t token) { return ring.edges(wrapped(own + token, int32_t(rows))); };
     const T* row = grad_out[i];
     int64_t k = 0;
     for (int64_t token = i; token < i + windows.tokens; ++token, row += grad_out.stride) {
@@ -171,15 +183,13 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
       prefetch_ahead(grad_out, token, reached.end, width);
       if (owned) offset_grads->prefetch(token, reach_right, width);
       for (int64_t at = 0; at < width; at += head_width, ++k) {
-        if (places.first[k] != places.past[k])
-          add_window(ring.differences(places.first[k]) + at, ring.differences(places.past[k]) + at,
+        if (terms.first[k] != terms.past[k])
+          add_window(ring.differences(terms.first[k]) + at, ring.differences(terms.past[k]) + at,
                      row + at, head_width);
-        if (places.has_left[k])
-          add_part<T>(ring.parts(places.left_edge[k]) + at, Wide<T>(scale * windows.left.part[k]),
-                      row + at, head_width);
-        if (places.has_right[k])
-          add_part<T>(ring.parts(places.right_edge[k]) + at, Wide<T>(scale * windows.right.part[k]),
-                      row + at, head_width);
+        if (terms.left[k] != 0)
+          add_edge<T>(edges_of(terms.left_token[k]) + at, terms.left[k], row + at, head_width);
+        if (terms.right[k] != 0)
+          add_edge<T>(edges_of(terms.right_token[k]) + at, terms.right[k], row + at, head_width);
         any_nan |= windows.is_nan[k] != 0;
         if (owned) offset_grads->add(windows, k, token, at, row + at, head_width);
       }
@@ -189,7 +199,7 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
   }
   finish_until(end);
   // windows that end with the chunk are taken out past its last token, in a row that nobody finishes
-  fill(ring.differences(oldest), width, 0.0);
+  fill(ring.differences(oldest_sum), width, 0.0);
   return !any_nan && all_finite(running, width);
 }
 

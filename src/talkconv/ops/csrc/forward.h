@@ -17,22 +17,21 @@ inline void add_pair(const double* __restrict before, const T* __restrict one, c
     after[c] = before[c] + (double(widen(one[c])) + double(widen(two[c])));
 }
 
-// The sum between two running sums, and the two tokens at the edges that count in part.
+// The sum between two running sums, and the two tokens at the edges, by their weights.
 template <class T, class Width>
 inline void sum_window(const double* __restrict from, const double* __restrict to,
                        const T* __restrict left_edge, const T* __restrict right_edge, Wide<T> scale,
-                       Wide<T> left_part, Wide<T> right_part, T* __restrict out, Width width) {
+                       Wide<T> left, Wide<T> right, T* __restrict out, Width width) {
   for (int64_t c = 0; c < width; ++c) {
     const Wide<T> whole = scale * Wide<T>(to[c] - from[c]);
-    out[c] = narrow<T>(whole + left_part * widen(left_edge[c]) + right_part * widen(right_edge[c]));
+    out[c] = narrow<T>(whole + left * widen(left_edge[c]) + right * widen(right_edge[c]));
   }
 }
 
-// The running sums that windows are read from. They count from the first token that a window of the
+// The running sums that windows are read from, one for every second token: so the ring is half as large,
+// and more of it is found in the first-level cache. They count from the first token that a window of the
 // chunk can reach, the origin: sums start anew with each chunk, so their rounding does not grow with the
-// sequence. A row holds the sum of all tokens before an even one, counted from the origin. At odd ones
-// a window takes the row beside, and a token at its edge makes up for the difference: so the ring is half
-// as large, and more of it is found in the first-level cache.
+// sequence.
 template <class Width>
 class RunningSums {
  public:
@@ -65,62 +64,6 @@ class RunningSums {
   int64_t newest_ = 0;
 };
 
-// What the output of each window is made of: the difference of two rows of running sums, and one token at
-// either edge, by its weight.
-template <class T>
-struct Terms {
-  static constexpr int64_t capacity = Windows::capacity;
-  int32_t first[capacity], past[capacity];          // rows of the ring
-  int32_t left_token[capacity], right_token[capacity];  // counted from the windows' first token
-  Wide<T> whole[capacity], left[capacity], right[capacity];
-
-  // `before`: tokens between the origin and the windows' first; `rows`: of the ring
-  void find(const Windows& windows, int64_t length, int64_t before, int64_t rows, double scale) {
-    // relative to the windows' first token; what is farther than `far` is beyond any reach
-    constexpr int64_t far = int64_t{1} << 30;
-    const int32_t lowest = int32_t(most(-windows.begin, -far));
-    const int32_t highest = int32_t(least(length - windows.begin, far));
-    const int32_t own = int32_t(before / 2 % rows), odd_own = int32_t(before & 1), size = int32_t(rows);
-    const Wide<T> nan = std::numeric_limits<Wide<T>>::quiet_NaN();
-    for (int64_t k = 0; k < windows.count; ++k) whole[k] = windows.is_nan[k] ? nan : Wide<T>(scale);
-    for (int64_t k = 0; k < windows.count; ++k) {
-      const int32_t token = windows.token[k], start = token - windows.left.whole[k];
-      const int32_t begin = most(start, lowest);
-      const int32_t part = int32_t(windows.left.has_part[k] & (start > lowest));
-      const int32_t odd = (begin + odd_own) & 1;
-      // at an odd begin, the row before it and a token less, or the row after it and a token more
-      const int32_t row = begin + odd * (1 - 2 * part);
-      first[k] = wrapped(own + ((row + odd_own) >> 1), size);
-      left_token[k] = part ? begin - 1 : odd ? begin : token;
-      left_odd_[k] = part ? -odd : odd;
-      left_part_[k] = part;
-    }
-    for (int64_t k = 0; k < windows.count; ++k) {
-      const int32_t token = windows.token[k], stop = token + windows.right.whole[k] + 1;
-      const int32_t end = least(stop, highest);
-      const int32_t part = int32_t(windows.right.has_part[k] & (stop < highest));
-      const int32_t odd = (end + odd_own) & 1;
-      const int32_t row = end - odd * (1 - 2 * part);
-      past[k] = wrapped(own + ((row + odd_own) >> 1), size);
-      right_token[k] = part ? end : odd ? end - 1 : token;
-      right_odd_[k] = part ? -odd : odd;
-      right_part_[k] = part;
-    }
-    weigh(left_odd_, left_part_, windows.left.part, windows.count, left);
-    weigh(right_odd_, right_part_, windows.right.part, windows.count, right);
-  }
-
- private:
-  int32_t left_odd_[capacity], left_part_[capacity], right_odd_[capacity], right_part_[capacity];
-
-  // `to` shares no memory with the others: compilers do not see it, and would not vectorize
-  void weigh(const int32_t* odd, const int32_t* has_part, const double* part, int64_t count,
-             Wide<T>* __restrict to) const {
-    for (int64_t k = 0; k < count; ++k)
-      to[k] = whole[k] * (Wide<T>(odd[k]) + Wide<T>(has_part[k]) * Wide<T>(part[k]));
-  }
-};
-
 // One slice of channels over the tokens of one chunk. Returns false where x holds a NaN or an infinity,
 // which running sums would carry on past the windows that contain it.
 template <class T, class Width, class HeadWidth>
@@ -138,7 +81,8 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
   const T* row = x[summed];
   for (int64_t i = chunk.begin; i < end; i += windows.tokens) {
     windows.work_out(i, end, 2 * rows);
-    terms.find(windows, length, i - origin, rows, plan.problem.scale);
+    terms.find(windows, 0, length, i - origin, rows, plan.problem.scale,
+               std::numeric_limits<Wide<T>>::quiet_NaN());
     const Rows<const T> tokens{x[i], x.stride, 0};
     T* out_row = out[i];
     int64_t k = 0;
@@ -158,7 +102,8 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
       if (stream) stream_row(out_row, staged, width * int64_t(sizeof(T)));
     }
   }
-  return all_finite(sums.newest(), width);
+  // the last token of an odd number is in no sum, only at edges
+  return all_finite(sums.newest(), width) && (summed + 1 != length || all_finite(row, width));
 }
 
 template <class T>

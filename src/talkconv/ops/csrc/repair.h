@@ -13,9 +13,10 @@
 namespace talkconv {
 namespace {
 
-inline bool all_finite(const double* values, int64_t count) {
+template <class V>
+inline bool all_finite(const V* values, int64_t count) {
   int64_t special = 0;
-  for (int64_t c = 0; c < count; ++c) special += is_finite(values[c]) ? 0 : 1;
+  for (int64_t c = 0; c < count; ++c) special += is_finite(widen(values[c])) ? 0 : 1;
   return special == 0;
 }
 

@@ -142,42 +142,67 @@ inline int32_t wrapped(int32_t row, int32_t size) {
   return row;
 }
 
-// Where each of the Windows begins and ends among the rows of a ring. Rows outside low .. high, the
-// sequence or the chunk, are not looked at: windows are cut there.
-class Places {
+// What the output of each of the Windows is made of: the difference of two running sums, and one token at
+// either edge, by its weight. There is a running sum at every second place only. At an odd place a window
+// takes the one beside it: that before its begin or past its end, and less of the token at the edge that
+// counts in part; or, where none does, that inside the window, and one token more. So nothing that lies
+// outside a window is added and taken away again.
+template <class T>
+class Terms {
  public:
   static constexpr int64_t capacity = Windows::capacity;
 
-  // Rows of the ring: of the first token that counts fully and of the one past the last.
-  int32_t first[capacity], past[capacity];
-  // The edge tokens that count in part: how many tokens before and after the window's own, and their
-  // rows. Where there is none, has_left or has_right is 0 and the edge is the window's own token.
-  int32_t to_left[capacity], to_right[capacity], left_edge[capacity], right_edge[capacity];
-  int32_t has_left[capacity], has_right[capacity];
+  int32_t first[capacity], past[capacity];              // rows of a ring of running sums
+  int32_t left_token[capacity], right_token[capacity];  // counted from the windows' first token
+  Wide<T> whole[capacity], left[capacity], right[capacity];  // weights, the scale included
 
-  // `own`: the row of the windows' first token in a ring of `rows`
-  void find(const Windows& windows, int64_t low, int64_t high, int64_t own, int64_t rows) {
-    // relative to the first token; what is farther than `far` is beyond any reach
+  // Windows are cut at the tokens `low` and `high`. `before`: tokens from the first running sum to the
+  // windows' first token; `rows`: of the ring.
+  void find(const Windows& windows, int64_t low, int64_t high, int64_t before, int64_t rows,
+            double scale, Wide<T> scale_if_nan) {
+    // relative to the windows' first token; what is farther than `far` is beyond any reach
     constexpr int64_t far = int64_t{1} << 30;
     const int32_t lowest = int32_t(most(low - windows.begin, -far));
     const int32_t highest = int32_t(least(high - windows.begin, far));
-    const int32_t begin = int32_t(own), size = int32_t(rows);
+    const int32_t own_odd = int32_t(before & 1), size = int32_t(rows);
+    const int32_t own = int32_t((before - own_odd) / 2 % rows);
     for (int64_t k = 0; k < windows.count; ++k) {
       const int32_t token = windows.token[k];
       const int32_t start = token - windows.left.whole[k];
       const int32_t stop = token + windows.right.whole[k] + 1;
-      const bool left = (windows.left.has_part[k] != 0) & (start > lowest) & (start <= highest);
-      const bool right = (windows.right.has_part[k] != 0) & (stop >= lowest) & (stop < highest);
-      first[k] = wrapped(begin + least(most(start, lowest), highest), size);
-      past[k] = wrapped(begin + least(most(stop, lowest), highest), size);
-      to_left[k] = left ? token - start + 1 : 0;
-      to_right[k] = right ? stop - token : 0;
-      left_edge[k] = wrapped(begin + token - to_left[k], size);
-      right_edge[k] = wrapped(begin + token + to_right[k], size);
-      has_left[k] = left;
-      has_right[k] = right;
+      const int32_t begin = least(most(start, lowest), highest);
+      const int32_t end = least(most(stop, lowest), highest);
+      const int32_t left_part = windows.left.has_part[k] & (start > lowest) & (start <= highest);
+      const int32_t right_part = windows.right.has_part[k] & (stop >= lowest) & (stop < highest);
+      const int32_t begin_odd = (begin + own_odd) & (begin < end) & 1;
+      const int32_t end_odd = (end + own_odd) & (begin < end) & 1;
+      const int32_t from = begin + (left_part ? -begin_odd : begin_odd);
+      const int32_t to = end + (right_part ? end_odd : -end_odd);
+      first[k] = wrapped(own + ((from + own_odd) >> 1), size);
+      past[k] = wrapped(own + ((to + own_odd) >> 1), size);
+      left_token[k] = left_part ? begin - 1 : begin_odd ? begin : token;
+      right_token[k] = right_part ? end : end_odd ? end - 1 : token;
+      left_count_[k] = left_part ? -begin_odd : begin_odd;
+      right_count_[k] = right_part ? -end_odd : end_odd;
+      has_left_[k] = left_part;
+      has_right_[k] = right_part;
     }
+    for (int64_t k = 0; k < windows.count; ++k)
+      whole[k] = windows.is_nan[k] ? scale_if_nan : Wide<T>(scale);
+    weigh(left_count_, has_left_, windows.left.part, windows.count, left);
+    weigh(right_count_, has_right_, windows.right.part, windows.count, right);
   }
+
+ private:
+  // `to` shares no memory with the others: compilers do not see it, and would not vectorize
+  void weigh(const int32_t* count, const int32_t* has_part, const double* part, int64_t windows,
+             Wide<T>* __restrict to) const {
+    for (int64_t k = 0; k < windows; ++k)
+      to[k] = whole[k] * (Wide<T>(count[k]) + Wide<T>(has_part[k]) * Wide<T>(part[k]));
+  }
+
+  // whole tokens that an edge adds or takes away, and whether it counts in part
+  int32_t left_count_[capacity], right_count_[capacity], has_left_[capacity], has_right_[capacity];
 };
 
 }  // namespace
