@@ -5,7 +5,7 @@ The paper's throughput setting: batch 10, d = 1024, 16 heads; windows of up to 3
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +97,13 @@ def with_new_memory(run: Run) -> Run:
     return forgetful
 
 
+def beside_copies(n: int, runs: Mapping[str, Run]) -> dict[str, Run]:
+    """The runs of one round, our own with new memory too where it would be kept, and copies."""
+    new = {NEW_MEMORY: with_new_memory(runs[OURS])}
+    is_kept = BATCH * n * DIM * torch.float32.itemsize >= memory.LARGE
+    return {**runs, **(new if is_kept else {}), **copies(n)}
+
+
 def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
     """What is timed together: (n, direction, contestants).
 
@@ -104,14 +111,11 @@ def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
     """
     for n in sorted(lengths, reverse=True):
         found = contestants(n)
+        yield n, "forward", beside_copies(n, {name: c.forward for name, c in found.items()})
         # a backward through a (B, H, T, T) table, or the fused kernel at 10 000, takes minutes
         trained = found if n <= 1000 else {OURS: found[OURS]}
-        forward: dict[str, Run] = {name: c.forward for name, c in found.items()}
         training = {name: c.with_backward() for name, c in trained.items()}
-        for direction, runs in (("forward", forward), ("forward + backward", training)):
-            if found[OURS].tensors[0].nbytes >= memory.LARGE:
-                runs[NEW_MEMORY] = with_new_memory(runs[OURS])
-            yield n, direction, {**runs, **copies(n)}
+        yield n, "forward + backward", beside_copies(n, training)
 
 
 def memory_beyond(n: int) -> dict[str, int | None]:

@@ -7,6 +7,7 @@ GPUs in the same way, for the same reason.
 
 import contextlib
 import functools
+import math
 import mmap
 import os
 import sys
@@ -29,11 +30,7 @@ _kept: dict[int, list[mmap.mmap]] = {}
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """A contiguous CPU tensor of the dtype of `like`, its values undefined."""
-    strides: list[int] = []
-    count = 1
-    for size in reversed(shape):
-        strides.insert(0, count)
-        count *= size
+    count = math.prod(shape)
     needed = count * like.element_size()
     block = _take(needed) if _KEEPS and needed >= LARGE else None
     if block is None:
@@ -42,6 +39,8 @@ def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     weakref.finalize(view, _give_back, block).atexit = False
     flat = torch.frombuffer(view, dtype=like.dtype, count=count)
     # not flat.view(shape): autograd forbids writing to views that a function returns
+    step = count
+    strides = [step := step // size for size in shape]
     return flat.set_(flat.untyped_storage(), 0, shape, strides)
 
 

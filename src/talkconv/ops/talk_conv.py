@@ -155,9 +155,9 @@ class _Repeated(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
         x, left, right = ctx.saved_tensors
-        if _may_be_direct(grad_out) and grad_out.dtype == x.dtype and grad_out.is_contiguous():
+        if _may_be_direct(grad_out):
             other = left if right is None else right
-            found = ctx.layout.backward(grad_out, x, left, other)
+            found = ctx.layout.backward(grad_out.to(x.dtype).contiguous(), x, left, other)
         else:
             both = _both(left, right)
             settings = (*ctx.layout.settings, None, None)
