@@ -23,29 +23,32 @@ LARGE = 1 << 20
 _KEEPS = sys.platform == "linux"
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
-# By size. Who pops a block owns it; no lock is needed, which a finalizer that runs in the middle
-# of a call could wait for forever.
+# By size. Who pops a block owns it; no lock is needed, which a callback that runs in the middle of
+# a call could wait for forever.
 _kept: dict[int, list[mmap.mmap]] = {}
+
+
+class _Lease(weakref.ref[memoryview]):
+    """Of a block, to the storage of an output: it ends with the view that the storage holds."""
+
+    __slots__ = ("block",)
+    block: mmap.mmap
+
+
+_leases: dict[int, _Lease] = {}  # by id; a view cannot be hashed
 
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """A contiguous CPU tensor of the dtype of `like`, its values undefined."""
-    count = math.prod(shape)
-    needed = count * like.element_size()
-    block = _take(needed) if _KEEPS and needed >= LARGE else None
-    if block is None:
-        return like.new_empty(shape)
-    view = memoryview(block)  # lives as long as the storage
-    weakref.finalize(view, _give_back, block).atexit = False
-    flat = torch.frombuffer(view, dtype=like.dtype, count=count)
+    flat = _leased(math.prod(shape) * like.element_size(), like.dtype)
     # not flat.view(shape): autograd forbids writing to views that a function returns
-    step = count
-    strides = [step := step // size for size in shape]
-    return flat.set_(flat.untyped_storage(), 0, shape, strides)
+    return like.new_empty(shape) if flat is None else flat.resize_(shape)
 
 
 def empty_like(x: Tensor) -> Tensor:
-    return empty(x.shape, x)
+    """The same for the shape of a contiguous x, in half the time."""
+    flat = _leased(x.nbytes, x.dtype)
+    return torch.empty_like(x) if flat is None else flat.resize_as_(x)
 
 
 def release() -> None:
@@ -68,6 +71,18 @@ def most_kept_bytes() -> int:
     return memory // 16
 
 
+def _leased(needed: int, dtype: torch.dtype) -> Tensor | None:
+    """So many bytes as a flat tensor; None where it is for torch to find them."""
+    block = _take(needed) if _KEEPS and needed >= LARGE else None
+    if block is None:
+        return None
+    view = memoryview(block)
+    lease = _Lease(view, _give_back)
+    lease.block = block
+    _leases[id(lease)] = lease
+    return torch.frombuffer(view, dtype=dtype, count=needed // dtype.itemsize)
+
+
 def _take(needed: int) -> mmap.mmap | None:
     """A kept block, else a new one; None where the system has no memory for it."""
     # at most an eighth more than needed, so that outputs of almost one size share their blocks
@@ -84,9 +99,10 @@ def _take(needed: int) -> mmap.mmap | None:
         return None
 
 
-def _give_back(block: mmap.mmap) -> None:
-    size = len(block)
-    _kept.setdefault(size, []).append(block)
+def _give_back(lease: _Lease) -> None:
+    del _leases[id(lease)]
+    size = len(lease.block)
+    _kept.setdefault(size, []).append(lease.block)
     excess = kept_bytes() - most_kept_bytes()
     if excess > 0:
         _drop(excess, in_use=size)
