@@ -19,9 +19,10 @@ from talkconv.ops.special import confined
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-# talkconv_problem, and an address and two strides of each tensor. Packed bytes, not ctypes
-# structures: filling those in takes as long as summing 10 tokens
-_CALLS = {views: struct.Struct(f"@7q2d2q4i{views}q") for views in (3 * 4, 3 * 7)}
+# talkconv_problem, and two strides of each tensor. Packed bytes, not ctypes structures: filling
+# those in takes as long as summing 10 tokens
+_PROBLEM = "@7q2d2q4i"
+_ADDRESSES = {count: struct.Struct(f"@{count}q") for count in (4, 7)}
 
 
 class Kernel:
@@ -33,7 +34,7 @@ class Kernel:
         self.forward = library.talkconv_forward
         self.backward = library.talkconv_backward
         for function in (self.forward, self.backward):
-            function.argtypes = [ctypes.c_char_p]
+            function.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
         for function in (library.talkconv_isa, library.talkconv_isa_at):
             function.restype = ctypes.c_char_p
         self._library = library
@@ -151,8 +152,7 @@ def _run(
     lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
     problem = problem_of(x, left, l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context)
     rows = [tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in tensors]
-    views = ((tensor.data_ptr(), *strides_of(tensor)) for tensor in rows)
-    call_kernel(function, problem, *itertools.chain.from_iterable(views))
+    call_kernel(function, packed(problem, *rows), *(tensor.data_ptr() for tensor in rows))
 
 
 def problem_of(
@@ -186,17 +186,20 @@ def problem_of(
     )
 
 
-def strides_of(rows: Tensor) -> tuple[int, int]:
+def packed(problem: tuple[float, ...], *rows: Tensor) -> bytes:
+    """A call but for the addresses of its tensors, which come in the order of csrc/api.h."""
+    strides = list(itertools.chain.from_iterable(_strides_of(tensor) for tensor in rows))
+    return struct.pack(f"{_PROBLEM}{len(strides)}q", *problem, *strides)
+
+
+def _strides_of(rows: Tensor) -> tuple[int, int]:
     """Of batch and time, in elements; packed rows have no batch."""
     strides = rows.stride()
     return (strides[0] if len(strides) == 3 else 0), strides[-2]
 
 
-def call_kernel(
-    function: "ctypes._NamedFuncPointer", problem: tuple[float, ...], *views: int
-) -> None:
-    """With the address and the strides of each tensor, in the order of csrc/api.h."""
-    if function(_CALLS[len(views)].pack(*problem, *views)) != 0:
+def call_kernel(function: "ctypes._NamedFuncPointer", call: bytes, *addresses: int) -> None:
+    if function(call, _ADDRESSES[len(addresses)].pack(*addresses)) != 0:
         raise MemoryError("talk_conv: no memory for the kernel's running sums")
 
 

@@ -29,23 +29,23 @@ class Layout:
         x, left, right = tensors
         self.kernel = kernel
         self.settings = settings  # l_max, r_max, max_offset, normalize
-        self._problem = cpu.problem_of(x, left, *settings)
-        self._left, self._right = cpu.strides_of(left), cpu.strides_of(right)
         self._empty_like = torch.empty_like if x.nbytes < memory.LARGE else memory.empty_like
-        # x and all that is allocated is contiguous
-        _, tokens, channels = x.shape
-        heads = left.shape[-1]
-        self._x, self._offset_grads = (tokens * channels, channels), (tokens * heads, heads)
+        problem = cpu.problem_of(x, left, *settings)
+        # x and all of its size is contiguous, up to the strides of dimensions of size 1
+        rows = torch.empty(x.shape, device="meta")
+        offset_grads = torch.empty_like(left), torch.empty_like(right)
+        self._forward = cpu.packed(problem, rows, left, right, rows)
+        self._backward = cpu.packed(problem, rows, rows, left, right, rows, *offset_grads)
 
     def forward(self, x: Tensor, left: Tensor, right: Tensor) -> Tensor:
         out = self._empty_like(x)
         cpu.call_kernel(
             self.kernel.forward,
-            self._problem,
-            *(x.data_ptr(), *self._x),
-            *(left.data_ptr(), *self._left),
-            *(right.data_ptr(), *self._right),
-            *(out.data_ptr(), *self._x),
+            self._forward,
+            x.data_ptr(),
+            left.data_ptr(),
+            right.data_ptr(),
+            out.data_ptr(),
         )
         return out
 
@@ -53,17 +53,17 @@ class Layout:
         self, grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Of a contiguous grad_out in the dtype of x."""
-        grads = self._empty_like(x), left.new_empty(left.shape), right.new_empty(right.shape)
+        grads = self._empty_like(x), torch.empty_like(left), torch.empty_like(right)
         cpu.call_kernel(
             self.kernel.backward,
-            self._problem,
-            *(grad_out.data_ptr(), *self._x),
-            *(x.data_ptr(), *self._x),
-            *(left.data_ptr(), *self._left),
-            *(right.data_ptr(), *self._right),
-            *(grads[0].data_ptr(), *self._x),
-            *(grads[1].data_ptr(), *self._offset_grads),
-            *(grads[2].data_ptr(), *self._offset_grads),
+            self._backward,
+            grad_out.data_ptr(),
+            x.data_ptr(),
+            left.data_ptr(),
+            right.data_ptr(),
+            grads[0].data_ptr(),
+            grads[1].data_ptr(),
+            grads[2].data_ptr(),
         )
         return grads
 
@@ -90,7 +90,7 @@ def layout_of(
     if type(l_max) is not int or type(r_max) is not int or type(max_offset) is not float:
         return None
     key = (
-        *(x.shape, x.stride(), x.dtype),
+        *(x.shape, x.is_contiguous(), x.dtype),
         *(left.shape, left.stride(), left.dtype),
         *(other.shape, other.stride(), other.dtype, right is None),
         *(l_max, r_max, max_offset, bool(normalize)),

@@ -179,16 +179,16 @@ Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t par
 }
 
 // Maps the rows of a chunk before they are written.
-void map_rows(const Plan& plan, const Chunk& chunk, const talkconv_tensor& output, FreshMemory& fresh) {
+void map_rows(const Plan& plan, const Chunk& chunk, const Tensor& output, FreshMemory& fresh) {
   const int64_t size = element_bytes(plan.problem.dtype);
   const int64_t first = chunk.sequence.first + chunk.begin - plan.problem.context;
   char* const rows = static_cast<char*>(output.data) +
-                     (chunk.sequence.batch * output.batch_stride + first * output.time_stride) * size;
-  fresh.map(rows, size_t((chunk.end - chunk.begin) * output.time_stride * size));
+                     (chunk.sequence.batch * output.strides.batch + first * output.strides.time) * size;
+  fresh.map(rows, size_t((chunk.end - chunk.begin) * output.strides.time * size));
 }
 
 template <class Run>
-int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const talkconv_tensor& output,
+int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const Tensor& output,
                 bool offset_grads, Run run) {
   if (chunks.empty() || plan.problem.channels == 0) return TALKCONV_OK;
   const int64_t rows = chunks.back().rows_before + chunks.back().end - chunks.back().begin;
@@ -242,12 +242,20 @@ std::atomic<const Kernel*>& current() {
   return kernel;
 }
 
-// No exception may cross the C interface; memory is all that can run out here.
-template <class Call>
-int32_t guarded(Call call) {
+// Plans the call and runs it. `sweep` is the kernel's forward or backward.
+template <class Sweep, class Tensors>
+int32_t run_call(const talkconv_problem& problem, Sweep Kernel::*sweep, const Tensors& tensors,
+                 const Tensor& output, bool offset_grads) {
   try {
-    return call();
+    const std::vector<Chunk> chunks = chunks_of(problem, chunk_tokens_of(problem));
+    const Plan plan = plan_of(problem, chunks);
+    const Sweep run = current().load()->*sweep;
+    return run_all(plan, chunks, output, offset_grads,
+                   [&](const Chunk& chunk, int64_t group, const Scratch& scratch) {
+                     return run(plan, tensors, chunk, group, scratch);
+                   });
   } catch (const std::bad_alloc&) {
+    // no exception may cross the C interface; memory is all that can run out here
     return TALKCONV_OUT_OF_MEMORY;
   }
 }
@@ -257,26 +265,18 @@ int32_t guarded(Call call) {
 
 using namespace talkconv;
 
-int32_t talkconv_forward(const talkconv_forward_call* call) {
-  return guarded([&] {
-    const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
-    const Plan plan = plan_of(call->problem, chunks);
-    const Kernel& kernel = *current().load();
-    return run_all(plan, chunks, call->out, false, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
-      return kernel.forward(plan, *call, chunk, group, s);
-    });
-  });
+int32_t talkconv_forward(const talkconv_forward_call* call, void* const* data) {
+  const ForwardTensors tensors{
+      {data[0], call->x}, {data[1], call->left}, {data[2], call->right}, {data[3], call->out}};
+  return run_call(call->problem, &Kernel::forward, tensors, tensors.out, false);
 }
 
-int32_t talkconv_backward(const talkconv_backward_call* call) {
-  return guarded([&] {
-    const std::vector<Chunk> chunks = chunks_of(call->problem, chunk_tokens_of(call->problem));
-    const Plan plan = plan_of(call->problem, chunks);
-    const Kernel& kernel = *current().load();
-    return run_all(plan, chunks, call->grad_x, true, [&](const Chunk& chunk, int64_t group, const Scratch& s) {
-      return kernel.backward(plan, *call, chunk, group, s);
-    });
-  });
+int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data) {
+  const BackwardTensors tensors{
+      {data[0], call->grad_out}, {data[1], call->x},         {data[2], call->left},
+      {data[3], call->right},    {data[4], call->grad_x},    {data[5], call->grad_left},
+      {data[6], call->grad_right}};
+  return run_call(call->problem, &Kernel::backward, tensors, tensors.grad_x, true);
 }
 
 const char* talkconv_isa(void) { return current().load()->isa; }

@@ -16,12 +16,11 @@ enum talkconv_dtype { TALKCONV_F32 = 0, TALKCONV_F64 = 1, TALKCONV_BF16 = 2, TAL
 
 enum talkconv_status { TALKCONV_OK = 0, TALKCONV_OUT_OF_MEMORY = 1 };
 
-// A tensor (batch, time, last), its last dimension contiguous; strides count elements.
+// Of a tensor (batch, time, last), its last dimension contiguous; they count elements.
 typedef struct {
-  void* data;
-  int64_t batch_stride;
-  int64_t time_stride;
-} talkconv_tensor;
+  int64_t batch;
+  int64_t time;
+} talkconv_strides;
 
 typedef struct {
   int64_t sequences;
@@ -43,17 +42,18 @@ typedef struct {
 
 typedef struct {
   talkconv_problem problem;
-  talkconv_tensor x, left, right, out;
+  talkconv_strides x, left, right, out;
 } talkconv_forward_call;
 
 typedef struct {
   talkconv_problem problem;
-  talkconv_tensor grad_out, x, left, right, grad_x, grad_left, grad_right;
+  talkconv_strides grad_out, x, left, right, grad_x, grad_left, grad_right;
 } talkconv_backward_call;
 
-// Both return a talkconv_status. left is not read where l_max is 0, right where r_max is 0.
-TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_forward_call* call);
-TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call);
+// `data` has the addresses of the tensors in the order of their strides: they alone change from call to
+// call. Both return a talkconv_status. left is not read where l_max is 0, right where r_max is 0.
+TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_forward_call* call, void* const* data);
+TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data);
 
 // The instruction set in use, and all that this library holds and this processor runs, best first.
 TALKCONV_EXPORT const char* talkconv_isa(void);

@@ -204,7 +204,7 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
 }
 
 template <class T>
-bool sweep_slice(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
+bool sweep_slice(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t channel,
                  int64_t width, Rows<const T> grad_out, Rows<T> grad_x,
                  OffsetGrads<T>* offset_grads, bool stream, const Scratch& scratch) {
   if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
@@ -217,7 +217,7 @@ bool sweep_slice(const Plan& plan, const talkconv_backward_call& t, const Chunk&
 }
 
 template <class O>
-void write_offset_grads_as(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk,
+void write_offset_grads_as(const Plan& plan, const BackwardTensors& t, const Chunk& chunk,
                            int64_t group, const Scratch& scratch) {
   const int64_t first = group * plan.heads_per_group;
   const int64_t heads = least(plan.heads_per_group, plan.problem.heads - first);
@@ -230,12 +230,12 @@ void write_offset_grads_as(const Plan& plan, const talkconv_backward_call& t, co
       right[first + h] = narrow<O>(Wide<O>(grads[2 * h + 1]));
     }
     grads += plan.heads_per_group * 2;
-    left += t.grad_left.time_stride;
-    right += t.grad_right.time_stride;
+    left += t.grad_left.strides.time;
+    right += t.grad_right.strides.time;
   }
 }
 
-inline void write_offset_grads(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk,
+inline void write_offset_grads(const Plan& plan, const BackwardTensors& t, const Chunk& chunk,
                                int64_t group, const Scratch& scratch) {
   switch (plan.problem.offset_dtype) {
     case TALKCONV_F64:
@@ -251,7 +251,7 @@ inline void write_offset_grads(const Plan& plan, const talkconv_backward_call& t
 
 // grad_out of the tokens with a NaN offset becomes NaN, as their outputs are.
 template <class T>
-void spread_nan_offsets(const Plan& plan, const talkconv_backward_call& t, const Sequence& sequence,
+void spread_nan_offsets(const Plan& plan, const BackwardTensors& t, const Sequence& sequence,
                         Tokens tokens, int64_t channel, int64_t width, Rows<T> grad_out) {
   const Heads heads = heads_of(plan, channel, width);
   Windows windows(plan, t.left, t.right, sequence, heads);
@@ -265,7 +265,7 @@ void spread_nan_offsets(const Plan& plan, const talkconv_backward_call& t, const
 }
 
 template <class T>
-bool repair_backward(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t channel,
+bool repair_backward(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t channel,
                      int64_t width, Rows<const T> grad_out, Rows<T> grad_x, const Scratch& scratch) {
   const Tokens reached = tokens_reached(chunk, plan.reach_right, plan.reach_left);
   const int64_t rows = reached.end - reached.begin;
@@ -285,7 +285,7 @@ bool repair_backward(const Plan& plan, const talkconv_backward_call& t, const Ch
 }
 
 template <class T>
-bool backward_chunk(const Plan& plan, const talkconv_backward_call& t, const Chunk& chunk, int64_t group,
+bool backward_chunk(const Plan& plan, const BackwardTensors& t, const Chunk& chunk, int64_t group,
                     const Scratch& scratch) {
   const int64_t group_channels = plan.heads_per_group * plan.channels_per_head;
   const int64_t group_end = least((group + 1) * group_channels, plan.problem.channels);

@@ -107,7 +107,7 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
 }
 
 template <class T>
-bool sweep_slice(const Plan& plan, const talkconv_forward_call& t, const Chunk& chunk, int64_t channel,
+bool sweep_slice(const Plan& plan, const ForwardTensors& t, const Chunk& chunk, int64_t channel,
                  int64_t width, Rows<const T> x, Rows<T> out, bool stream, const Scratch& scratch) {
   if (least(chunk.end, chunk.sequence.length) <= chunk.begin) return true;
   const Heads heads = heads_of(plan, channel, width);
@@ -118,7 +118,7 @@ bool sweep_slice(const Plan& plan, const talkconv_forward_call& t, const Chunk& 
 }
 
 template <class T>
-bool forward_chunk(const Plan& plan, const talkconv_forward_call& t, const Chunk& chunk, int64_t group,
+bool forward_chunk(const Plan& plan, const ForwardTensors& t, const Chunk& chunk, int64_t group,
                    const Scratch& scratch) {
   const int64_t group_channels = plan.heads_per_group * plan.channels_per_head;
   const int64_t group_end = least((group + 1) * group_channels, plan.problem.channels);

@@ -6,7 +6,7 @@
 namespace talkconv {
 namespace {
 
-bool forward(const Plan& plan, const talkconv_forward_call& tensors,
+bool forward(const Plan& plan, const ForwardTensors& tensors,
              const Chunk& chunk, int64_t group, const Scratch& scratch) {
   switch (plan.problem.dtype) {
     case TALKCONV_F64:
@@ -20,7 +20,7 @@ bool forward(const Plan& plan, const talkconv_forward_call& tensors,
   }
 }
 
-bool backward(const Plan& plan, const talkconv_backward_call& tensors,
+bool backward(const Plan& plan, const BackwardTensors& tensors,
               const Chunk& chunk, int64_t group, const Scratch& scratch) {
   switch (plan.problem.dtype) {
     case TALKCONV_F64:

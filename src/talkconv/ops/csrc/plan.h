@@ -8,6 +8,20 @@
 
 namespace talkconv {
 
+// (batch, time, last)
+struct Tensor {
+  void* data;
+  talkconv_strides strides;
+};
+
+struct ForwardTensors {
+  Tensor x, left, right, out;
+};
+
+struct BackwardTensors {
+  Tensor grad_out, x, left, right, grad_x, grad_left, grad_right;
+};
+
 // One sequence inside its tensors.
 struct Sequence {
   int64_t batch;   // row of the batch dimension
@@ -58,8 +72,8 @@ struct Scratch {
 struct Kernel {
   const char* isa;
   // each returns false where memory ran out
-  bool (*forward)(const Plan&, const talkconv_forward_call&, const Chunk&, int64_t group, const Scratch&);
-  bool (*backward)(const Plan&, const talkconv_backward_call&, const Chunk&, int64_t group,
+  bool (*forward)(const Plan&, const ForwardTensors&, const Chunk&, int64_t group, const Scratch&);
+  bool (*backward)(const Plan&, const BackwardTensors&, const Chunk&, int64_t group,
                    const Scratch&);
 };
 

@@ -25,11 +25,11 @@ struct Rows {
 };
 
 template <class T>
-Rows<T> rows_of(const talkconv_tensor& tensor, const Sequence& sequence, int64_t channel,
+Rows<T> rows_of(const Tensor& tensor, const Sequence& sequence, int64_t channel,
                 int64_t context = 0) {
-  T* data = static_cast<T*>(tensor.data) + sequence.batch * tensor.batch_stride +
-            sequence.first * tensor.time_stride + channel;
-  return {data, tensor.time_stride, context};
+  T* data = static_cast<T*>(tensor.data) + sequence.batch * tensor.strides.batch +
+            sequence.first * tensor.strides.time + channel;
+  return {data, tensor.strides.time, context};
 }
 
 // The heads that a slice holds: whole ones, or a part of a single one.

@@ -10,9 +10,9 @@
 namespace talkconv {
 namespace {
 
-inline int64_t offset_index(const talkconv_tensor& offsets, const Sequence& sequence,
+inline int64_t offset_index(const Tensor& offsets, const Sequence& sequence,
                             int64_t token) {
-  return sequence.batch * offsets.batch_stride + (sequence.first + token) * offsets.time_stride;
+  return sequence.batch * offsets.strides.batch + (sequence.first + token) * offsets.strides.time;
 }
 
 // The windows of a slice's heads over a few tokens, side by side: worked out one by one they would cost
@@ -37,8 +37,8 @@ class Windows {
   Side left, right;
   int32_t is_nan[capacity];  // an offset was NaN: the window is the token alone and its output NaN
 
-  Windows(const Plan& plan, const talkconv_tensor& left_offsets,
-          const talkconv_tensor& right_offsets, const Sequence& sequence, const Heads& heads)
+  Windows(const Plan& plan, const Tensor& left_offsets,
+          const Tensor& right_offsets, const Sequence& sequence, const Heads& heads)
       : plan_(plan),
         left_offsets_(left_offsets),
         right_offsets_(right_offsets),
@@ -68,7 +68,7 @@ class Windows {
   }
 
  private:
-  void load(const talkconv_tensor& offsets, int64_t max_tokens, Side& side) const {
+  void load(const Tensor& offsets, int64_t max_tokens, Side& side) const {
     if (max_tokens == 0) {
       fill(side.offset, count, 0.0);
       return;
@@ -86,19 +86,19 @@ class Windows {
   }
 
   template <class T>
-  void load_as(const talkconv_tensor& offsets, Side& side) const {
+  void load_as(const Tensor& offsets, Side& side) const {
     const T* row = static_cast<const T*>(offsets.data) +
                    offset_index(offsets, sequence_, begin - plan_.problem.context) + heads_.first;
     // short loops of a length that is not known cost more than what they copy
     switch (heads_.count) {
       case 1:
-        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 1>{}, side.offset);
+        return load_rows(row, offsets.strides.time, std::integral_constant<int64_t, 1>{}, side.offset);
       case 2:
-        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 2>{}, side.offset);
+        return load_rows(row, offsets.strides.time, std::integral_constant<int64_t, 2>{}, side.offset);
       case 4:
-        return load_rows(row, offsets.time_stride, std::integral_constant<int64_t, 4>{}, side.offset);
+        return load_rows(row, offsets.strides.time, std::integral_constant<int64_t, 4>{}, side.offset);
       default:
-        return load_rows(row, offsets.time_stride, heads_.count, side.offset);
+        return load_rows(row, offsets.strides.time, heads_.count, side.offset);
     }
   }
 
@@ -127,8 +127,8 @@ class Windows {
   }
 
   const Plan& plan_;
-  const talkconv_tensor& left_offsets_;
-  const talkconv_tensor& right_offsets_;
+  const Tensor& left_offsets_;
+  const Tensor& right_offsets_;
   const Sequence& sequence_;
   const Heads heads_;
 };
