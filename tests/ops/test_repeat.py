@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from talkconv import talk_conv
-from talkconv.ops import repeat
+from talkconv.ops import guards, repeat
+from talkconv.ops.cpu import find_kernel
 from tests.cases import make_case
 
 
@@ -97,11 +98,49 @@ def test_errors_come_every_time():
 
 
 def test_layouts_do_not_add_up(monkeypatch):
-    monkeypatch.setattr(repeat, "_MOST_LAYOUTS", 3)
+    monkeypatch.setattr(repeat, "_MOST_SHAPES", 3)
     for T in range(1, 12):
         case = make_case(T=T)
         talk_conv(case.x, case.left, case.right, **case.settings)
     assert len(repeat._known) <= 3
+
+
+def test_layouts_of_a_shape_do_not_add_up(monkeypatch):
+    monkeypatch.setattr(repeat, "_MOST_OF_A_SHAPE", 3)
+    case = make_case(H=3)
+    for more in range(8):
+        left = torch.nn.functional.pad(case.left, (0, more))[..., :3]
+        talk_conv(case.x, left, case.right, **case.settings)
+    assert all(len(layouts) <= 3 for layouts in repeat._known.values())
+
+
+def layout_of(case, x=None):
+    settings = (*(case.settings[name] for name in ("l_max", "r_max", "max_offset")), True)
+    return repeat.layout_of(case.x if x is None else x, case.left, case.right, *settings)
+
+
+@pytest.mark.skipif(find_kernel() is None, reason="layouts are the kernel's")
+def test_one_layout_serves_all_that_look_alike():
+    first = layout_of(make_case(seed=1))
+    assert first is not None
+    assert layout_of(make_case(seed=2)) is first
+    assert layout_of(make_case(seed=1, l_max=3)) is not first
+    case = make_case(seed=1)
+    trained = layout_of(case, case.x.requires_grad_())
+    assert trained is not first
+    assert trained.requires_grad
+    assert not first.requires_grad
+
+
+@pytest.mark.parametrize("other_torch", [None, lambda *tensors, names: None])
+def test_without_guards_every_call_is_checked_anew(monkeypatch, other_torch):
+    case = make_case()
+    want = talk_conv(case.x, case.left, case.right, **case.settings)
+    repeat._known.clear()
+    monkeypatch.setattr(guards, "TensorGuards", other_torch)
+    for _ in range(2):
+        assert torch.equal(talk_conv(case.x, case.left, case.right, **case.settings), want)
+    assert repeat._known == {}
 
 
 def test_tensors_that_are_not_what_lies_in_memory():

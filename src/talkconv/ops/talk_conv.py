@@ -3,6 +3,7 @@
 The one road: public function, torch's dispatcher, kernel. The schemas stand here and nowhere else.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -56,15 +57,14 @@ def talk_conv(
     tensor([2., 4., 6., 8., 7.])
     """
     out: Tensor
-    if lengths is None and cu_seqlens is None and isinstance(left, Tensor):
-        other = left if right is None else right  # the kernel reads no side that nobody passed
-        if only_autograd_listens(x, left, other):
-            layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
-            if layout is not None:
-                if not wants_gradient(x, left, other):
-                    return layout.forward(x, left, other)
-                out = _Repeated.apply(layout, x, left, right)  # type: ignore[no-untyped-call]
-                return out
+    if lengths is None and cu_seqlens is None and left is not None:
+        layout = layout_of(x, left, right, l_max, r_max, max_offset, normalize)
+        if layout is not None:
+            if layout.requires_grad and torch.is_grad_enabled():
+                out = _apply_repeated(layout, x, left, right)
+            else:
+                out = layout.forward(x, left, right)
+            return out
     check_inputs(
         x,
         left,
@@ -149,20 +149,23 @@ class _Repeated(torch.autograd.Function):
     def forward(ctx: Any, layout: Layout, x: Tensor, left: Tensor, right: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, left, right)
         ctx.layout = layout
-        return layout.forward(x, left, left if right is None else right)
+        return layout.forward(x, left, right)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
         x, left, right = ctx.saved_tensors
         if _may_be_direct(grad_out):
-            other = left if right is None else right
-            found = ctx.layout.backward(grad_out.to(x.dtype).contiguous(), x, left, other)
+            found = ctx.layout.backward(grad_out.to(x.dtype).contiguous(), x, left, right)
         else:
             both = _both(left, right)
             settings = (*ctx.layout.settings, None, None)
             found = torch.ops.talkconv.talk_conv_backward(grad_out, x, *both, *settings)
         return None, *found[:2], None if right is None else found[2]
+
+
+# Function.apply asks for functorch's transforms first; where one is at work, no layout fits
+_apply_repeated: Callable[..., Tensor] = super(torch.autograd.Function, _Repeated).apply
 
 
 def _backward_of_backward(
