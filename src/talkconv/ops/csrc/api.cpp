@@ -20,11 +20,10 @@ namespace {
 
 // A slice carries the least where its ring fills the first-level cache, twice or four times as much where
 // sequences or windows are so short that it does not. Rows of x need room there too.
-constexpr int64_t least_slice = 64, most_slice = 256;
+constexpr int64_t least_slice = 64;
 constexpr int64_t ring_bytes = int64_t{24} << 10;
 // Windows are found for a few tokens at a time, at most as many as a ring has rows.
 constexpr int64_t least_ring_rows = 16;
-constexpr int64_t cache_line = 64;
 // Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
 constexpr int64_t least_chunk_tokens = 512;
 // Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
@@ -117,8 +116,7 @@ class ScratchMemory {
   bool reserve(const Plan& plan, bool offset_grads) {
     const int64_t pair_bytes = 2 * int64_t(sizeof(double));
     const int64_t grad_bytes = plan.chunk_tokens * plan.heads_per_group * pair_bytes;
-    const int64_t sizes[] = {plan.ring_rows * ring_row_bytes(plan), row, row,
-                             offset_grads ? grad_bytes : 0};
+    const int64_t sizes[] = {plan.ring_rows * ring_row_bytes(plan), row, offset_grads ? grad_bytes : 0};
     int64_t begins[std::size(sizes)], bytes = 0;
     for (size_t k = 0; k < std::size(sizes); ++k) {
       begins[k] = bytes;
@@ -133,7 +131,7 @@ class ScratchMemory {
     // the ring of gradients is all zeros between sweeps
     if (offset_grads) std::memset(memory_, 0, size_t(sizes[0]));
     scratch_ = {memory_ + begins[0], reinterpret_cast<double*>(memory_ + begins[1]),
-                memory_ + begins[2], reinterpret_cast<double*>(memory_ + begins[3])};
+                reinterpret_cast<double*>(memory_ + begins[2])};
     return true;
   }
 

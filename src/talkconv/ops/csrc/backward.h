@@ -149,7 +149,7 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
   const GradRing<T> ring(plan, scratch);
   const double scale = plan.problem.scale;
   double* const running = scratch.running;
-  T* const staged = static_cast<T*>(scratch.staged);
+  alignas(cache_line) T staged[most_slice];
   fill(running, width, 0.0);
   Terms<T> terms;
   bool any_nan = false;

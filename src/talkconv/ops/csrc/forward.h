@@ -72,7 +72,7 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
                    const Scratch& scratch) {
   const int64_t length = chunk.sequence.length, end = least(chunk.end, length);
   const int64_t rows = plan.sum_rows, reach_right = plan.reach_right;
-  T* const staged = static_cast<T*>(scratch.staged);
+  alignas(cache_line) T staged[most_slice];
   RunningSums<Width> sums(plan, width, scratch);
   Terms<T> terms;
 

@@ -38,6 +38,8 @@ struct Chunk {
 
 // Windows are worked out this many at a time; a slice has at most as many heads.
 constexpr int64_t most_windows = 64;
+constexpr int64_t most_slice = 256;  // channels
+constexpr int64_t cache_line = 64;
 
 struct Plan {
   talkconv_problem problem;
@@ -64,7 +66,6 @@ inline int64_t ring_row_bytes(const Plan& plan) {
 struct Scratch {
   void* ring;            // ring_rows rows of ring_row_bytes() at most
   double* running;       // (slice,)
-  void* staged;          // (slice,) output elements
   double* offset_grads;  // (chunk_tokens, heads_per_group, 2); backward only
 };
 
