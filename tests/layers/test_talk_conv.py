@@ -68,3 +68,20 @@ def test_offsets_keep_float32_in_half_layers():
 def test_bad_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         TaLKConv(**settings)
+
+
+def test_gradients_of_each_sample():
+    torch.manual_seed(0)
+    mix = TaLKConv(8, heads=2, l_max=3, r_max=2).eval()
+    weights = {name: weight.detach() for name, weight in mix.named_parameters()}
+    x = torch.randn(3, 6, 8)
+
+    def loss(weights, sample):
+        return torch.func.functional_call(mix, weights, (sample[None],)).sin().sum()
+
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, x)
+    for index, sample in enumerate(x):
+        mix.zero_grad()
+        mix(sample[None]).sin().sum().backward()
+        for name, weight in mix.named_parameters():
+            torch.testing.assert_close(each[name][index], weight.grad)

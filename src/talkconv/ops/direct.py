@@ -38,4 +38,6 @@ def only_autograd_listens(*tensors: Tensor) -> bool:
     for tensor in tensors:
         if type(tensor) is not Tensor or tensor.is_neg() or tensor._is_zerotensor():
             return False
+        if not torch._C._has_storage(tensor):  # autograd.grad(is_grads_batched=True) has its own
+            return False
     return True

@@ -95,6 +95,17 @@ def scale_of(l_max: int, r_max: int, normalize: bool) -> float:
     return 1 / (l_max + r_max + 1) if normalize else 1.0
 
 
+def by_head(x: Tensor, heads: int) -> Tensor:
+    """(..., C) -> (..., H, R)."""
+    # not unflatten or flatten: autograd.grad(is_grads_batched=True) does not know them
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
+
+
+def side_by_side(heads: Tensor) -> Tensor:
+    """(..., H, R) -> (..., C)."""
+    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
+
+
 def sum_dtype(x: Tensor) -> torch.dtype:
     """Sums are taken in float64 as in the compiled kernel; only Apple's GPUs have none."""
     return torch.float32 if x.device.type == "mps" else torch.float64
@@ -112,8 +123,8 @@ def _padded(x: Tensor, left: Tensor, right: Tensor, settings: Settings) -> Tenso
     tokens = _blocks(x_masked.to(wide), before, after, block)  # (B, n, before + block + after, C)
     n = tokens.shape[1]
     # row k: the sum of the block's tokens before its k-th
-    sums = F.pad(tokens.cumsum(2), (0, 0, 1, 0)).unflatten(-1, (H, -1))
-    tokens = tokens.unflatten(-1, (H, -1))  # (B, n, W, H, R)
+    sums = by_head(F.pad(tokens.cumsum(2), (0, 0, 1, 0)), H)
+    tokens = by_head(tokens, H)  # (B, n, W, H, R)
 
     to_left = reach_of(_blocks(left, 0, 0, block), l_max, max_offset)  # (B, n, block, H) each
     to_right = reach_of(_blocks(right, 0, 0, block), r_max, max_offset)
@@ -158,7 +169,7 @@ def _padded_backward(
     before, after = reach_right + 1, reach_left + 1
     wide = sum_dtype(x)
     grads = grad_out.to(wide) * scale_of(l_max, r_max, normalize)
-    grads = _blocks(_zero_padding(grads, exists), before, after, block).unflatten(-1, (H, -1))
+    grads = by_head(_blocks(_zero_padding(grads, exists), before, after, block), H)
     # without a window a token passes NaN to itself alone
     no_window = left.isnan() | right.isnan()
     left, right = left.masked_fill(no_window, 0), right.masked_fill(no_window, 0)
@@ -180,7 +191,7 @@ def _padded_backward(
         index = row.clamp(0, block)[..., None].expand_as(grads)
         differences.scatter_add_(2, index, grads * weight[..., None])
     grad_x = differences.cumsum(2)[:, :, :block].reshape(B, n * block, H, C // H)[:, :T]
-    grad_x = grad_x.masked_fill(no_window[..., None], torch.nan).flatten(-2)
+    grad_x = side_by_side(grad_x.masked_fill(no_window[..., None], torch.nan))
     return _zero_padding(grad_x, exists).to(x.dtype), grad_left, grad_right
 
 
@@ -199,7 +210,7 @@ def offset_grads(
     """What the token at each edge of a window adds as the edge moves over it."""
     scale = scale_of(l_max, r_max, normalize)
     wide = sum_dtype(x)
-    grads = grad_out.to(wide).unflatten(-1, (left.shape[-1], -1))
+    grads = by_head(grad_out.to(wide), left.shape[-1])
     edges = window_edges(x, left, right, l_max, r_max, max_offset, lengths, cu_seqlens)
     found = []
     for edge, offsets, max_tokens in zip(edges, (left, right), (l_max, r_max), strict=True):
@@ -220,7 +231,7 @@ class Edge(NamedTuple):
 
     def gather_from(self, x: Tensor) -> Tensor:
         """(..., T, C) -> (..., T, H, R): each window's edge token; finite where there is none."""
-        heads: Tensor = x.unflatten(-1, (self.token.shape[-1], -1))
+        heads = by_head(x, self.token.shape[-1])
         index = self.token[..., None].expand_as(heads)
         return heads.gather(x.dim() - 2, index).masked_fill(~self.moves[..., None], 0)
 
@@ -229,7 +240,7 @@ class Edge(NamedTuple):
         values = values.masked_fill(~self.moves[..., None], 0)
         index = self.token[..., None].expand_as(values)
         zeros = torch.zeros_like(values)
-        return zeros.scatter_add(values.dim() - 3, index, values).flatten(-2)
+        return side_by_side(zeros.scatter_add(values.dim() - 3, index, values))
 
     def weight(self, dtype: torch.dtype) -> Tensor:
         """1 where the derivative exists, 0 where not, NaN where the offset was."""

@@ -5,6 +5,7 @@ the stream's begin are zeros, which add nothing to a sum, so nothing is counted 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from talkconv.ops import cpu, eager, gpu
+from talkconv.ops import cpu, derivatives, eager, gpu
 from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
 from talkconv.ops.direct import nobody_listens
 
@@ -102,6 +103,8 @@ def talk_conv_step(
     kernel = _DIRECT.get(x.device.type)
     if kernel is not None and nobody_listens(window, left):
         out = kernel(*inputs)
+    elif derivatives.transforms_at_work():
+        out = _by(derivatives.talk_conv, *inputs)
     else:
         out = torch.ops.talkconv.talk_conv_step(*inputs)
     rows = min(reach + state.rollback, stream.shape[1])
@@ -144,11 +147,23 @@ def _with_context(window: Tensor, per_token: Tensor) -> Tensor:
     return F.pad(per_token, (0, 0, window.shape[1] - per_token.shape[1], 0))
 
 
-def _eager(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+def _by(
+    operation: Callable[..., Tensor],
+    window: Tensor,
+    left: Tensor,
+    l_max: int,
+    max_offset: float,
+    normalize: bool,
+) -> Tensor:
+    """The step as the end of the operation on the whole window."""
     offsets = _with_context(window, left)
     zeros = torch.zeros_like(offsets)
-    out = eager.talk_conv(window, offsets, zeros, l_max, 0, max_offset, normalize)
+    out = operation(window, offsets, zeros, l_max, 0, max_offset, normalize, None, None)
     return out[:, window.shape[1] - left.shape[1] :].contiguous()
+
+
+def _eager(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    return _by(eager.talk_conv, window, left, l_max, max_offset, normalize)
 
 
 def _cpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
@@ -164,6 +179,7 @@ def _gpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize:
 
 
 def _fake(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    derivatives.refuse_compiled_forward_mode()
     return window.new_empty(left.shape[0], left.shape[1], window.shape[2])
 
 
@@ -176,7 +192,7 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     window, left = ctx.saved_tensors
     l_max, max_offset, normalize = ctx.settings
     offsets = _with_context(window, left)
-    grad_window, grad_left, _ = torch.ops.talkconv.talk_conv_backward(
+    grad_window, grad_left, _ = derivatives.talk_conv_backward(
         _with_context(window, grad_out),
         window,
         offsets,

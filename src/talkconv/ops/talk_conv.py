@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from talkconv.ops import cpu, eager, gpu
+from talkconv.ops import cpu, derivatives, eager, gpu
 from talkconv.ops.checks import check_inputs
 from talkconv.ops.direct import only_autograd_listens, wants_gradient
 from talkconv.ops.repeat import Layout, layout_of
@@ -17,7 +17,6 @@ from talkconv.ops.repeat import Layout, layout_of
 _SETTINGS = (
     "int l_max, int r_max, float max_offset, bool normalize, Tensor? lengths, Tensor? cu_seqlens"
 )
-_NO_GRADIENT = [None for _ in _SETTINGS.split(",")]
 FORWARD = "talkconv::talk_conv"
 BACKWARD = "talkconv::talk_conv_backward"
 
@@ -78,7 +77,7 @@ def talk_conv(
     left, right = _both(left, right)
     inputs = (x, left, right, l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
     if not (x.is_cpu and only_autograd_listens(x, left, right)):
-        out = torch.ops.talkconv.talk_conv(*inputs)
+        out = derivatives.talk_conv(*inputs)
     elif wants_gradient(x, left, right):
         out = _DirectOnCPU.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
@@ -97,6 +96,7 @@ def _both(left: Tensor | None, right: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _fake(x: Tensor, left: Tensor, right: Tensor, *settings: Any) -> Tensor:
+    derivatives.refuse_compiled_forward_mode()
     return x.new_empty(x.shape)
 
 
@@ -104,19 +104,6 @@ def _fake_backward(
     grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor, *settings: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
-
-
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    *leading, l_max, r_max, max_offset, normalize, lengths, cu_seqlens = inputs
-    ctx.save_for_backward(*leading, lengths, cu_seqlens)
-    ctx.settings = (l_max, r_max, max_offset, normalize)
-
-
-def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
-    x, left, right, lengths, cu_seqlens = ctx.saved_tensors
-    settings = (*ctx.settings, lengths, cu_seqlens)
-    grads = torch.ops.talkconv.talk_conv_backward(grad_out, x, left, right, *settings)
-    return (*grads, *_NO_GRADIENT)
 
 
 def _may_be_direct(grad_out: Tensor) -> bool:
@@ -129,17 +116,18 @@ class _DirectOnCPU(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
-        _save(ctx, inputs, None)
+        derivatives.save(ctx, inputs, None)
         return cpu.talk_conv(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
         if not _may_be_direct(grad_out):
-            return _backward(ctx, grad_out)
+            return derivatives.backward(ctx, grad_out)
         x, left, right, lengths, cu_seqlens = ctx.saved_tensors
         settings = (*ctx.settings, lengths, cu_seqlens)
-        return *cpu.talk_conv_backward(grad_out, x, left, right, *settings), *_NO_GRADIENT
+        found = cpu.talk_conv_backward(grad_out, x, left, right, *settings)
+        return (*found, *derivatives.NO_GRADIENT)
 
 
 class _Repeated(torch.autograd.Function):
@@ -160,7 +148,7 @@ class _Repeated(torch.autograd.Function):
         else:
             both = _both(left, right)
             settings = (*ctx.layout.settings, None, None)
-            found = torch.ops.talkconv.talk_conv_backward(grad_out, x, *both, *settings)
+            found = derivatives.talk_conv_backward(grad_out, x, *both, *settings)
         return None, *found[:2], None if right is None else found[2]
 
 
@@ -168,69 +156,11 @@ class _Repeated(torch.autograd.Function):
 _apply_repeated: Callable[..., Tensor] = super(torch.autograd.Function, _Repeated).apply
 
 
-def _backward_of_backward(
-    ctx: Any, to_grad_x: Tensor, to_grad_left: Tensor, to_grad_right: Tensor
-) -> tuple[Tensor | None, ...]:
-    """Second derivatives: the operation is linear in x and piecewise linear in the offsets.
-
-    Written in differentiable operations, so that every higher derivative exists as well.
-    """
-    grad_out, x, left, right, lengths, cu_seqlens = ctx.saved_tensors
-    l_max, r_max, max_offset, normalize = ctx.settings
-    settings = (*ctx.settings, lengths, cu_seqlens)
-    scale = eager.scale_of(l_max, r_max, normalize)
-    edges = eager.window_edges(x, left, right, l_max, r_max, max_offset, lengths, cu_seqlens)
-
-    to_grad_out = torch.ops.talkconv.talk_conv(to_grad_x, left, right, *settings)
-    to_x = torch.zeros_like(x)
-    grads = grad_out.unflatten(-1, (left.shape[-1], -1))
-    sides = zip(edges, (to_grad_left, to_grad_right), (l_max, r_max), strict=True)
-    for edge, to_offset_grad, max_tokens in sides:
-        weight = (scale * max_tokens * to_offset_grad)[..., None].to(x.dtype)
-        to_grad_out = to_grad_out + (weight * edge.gather_from(x)).flatten(-2)
-        to_x = to_x + edge.scatter_to(weight * grads)
-    to_left, to_right = eager.offset_grads(grad_out, to_grad_x, left, right, *settings)
-    return (to_grad_out, to_x, to_left, to_right, *_NO_GRADIENT)
-
-
-def _fold_vmap(
-    info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    """Fold the mapped dimension of every tensor into its batch dimension."""
-    if inputs[-1] is not None:
-        raise NotImplementedError(
-            "vmap over packed sequences (cu_seqlens) is not supported: "
-            "map over a padded batch with lengths instead"
-        )
-
-    def fold(value: Any, dim: int | None) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        mapped = (
-            value.movedim(dim, 0)
-            if dim is not None
-            else value.expand(info.batch_size, *value.shape)
-        )
-        return mapped.flatten(0, 1)
-
-    return tuple(fold(value, dim) for value, dim in zip(inputs, in_dims, strict=True))
-
-
-def _vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-    out = torch.ops.talkconv.talk_conv(*_fold_vmap(info, in_dims, inputs))
-    return out.unflatten(0, (info.batch_size, -1)), 0
-
-
-def _vmap_backward(
-    info: Any, in_dims: tuple[int | None, ...], *inputs: Any
-) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    grads = torch.ops.talkconv.talk_conv_backward(*_fold_vmap(info, in_dims, inputs))
-    return tuple(grad.unflatten(0, (info.batch_size, -1)) for grad in grads), (0, 0, 0)
-
-
 torch.library.register_fake(FORWARD, _fake)
 torch.library.register_fake(BACKWARD, _fake_backward)
-torch.library.register_autograd(FORWARD, _backward, setup_context=_save)
-torch.library.register_autograd(BACKWARD, _backward_of_backward, setup_context=_save)
-torch.library.register_vmap(FORWARD, _vmap)
-torch.library.register_vmap(BACKWARD, _vmap_backward)
+torch.library.register_autograd(FORWARD, derivatives.backward, setup_context=derivatives.save)
+torch.library.register_autograd(
+    BACKWARD, derivatives.backward_of_backward, setup_context=derivatives.save
+)
+torch.library.register_vmap(FORWARD, derivatives.vmap)
+torch.library.register_vmap(BACKWARD, derivatives.vmap_backward)
