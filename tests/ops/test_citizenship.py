@@ -122,6 +122,23 @@ def test_export_decomposes_into_standard_operations():
     torch.testing.assert_close(standard.module()(*inputs), Layer()(*inputs))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # shapes are checked only now
+def test_a_trace_holds_the_operator_and_not_its_result():
+    one, two = make_case(T=9, seed=1, r_max=0), make_case(T=9, seed=2, r_max=0)
+
+    def step(x, left):
+        return talk_conv_step(x, left, TaLKState.empty(2, 12, l_max=4))[0]
+
+    def whole(x, left):
+        return talk_conv(x, left, left, l_max=4, r_max=2)
+
+    for function in (step, whole):
+        function(one.x, one.left)  # known from now on
+        traced = torch.jit.trace(function, (one.x, one.left))
+        assert torch.equal(traced(two.x, two.left), function(two.x, two.left))
+
+
 def test_autocast_keeps_float32_offsets(implementation):
     """As in a network: x comes in bfloat16 from a projection, the offsets in float32."""
     case = make_case(T=21)

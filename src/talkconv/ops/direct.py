@@ -29,6 +29,7 @@ def only_autograd_listens(*tensors: Tensor) -> bool:
     """Nothing traces or transforms, and the tensors are ordinary ones; gradients may be wanted."""
     if (
         torch.compiler.is_compiling()
+        or torch._C._is_tracing()
         or torch._C._len_torch_dispatch_stack() != 0
         or torch._C._functorch.peek_interpreter_stack() is not None
         or forward_ad._current_level >= 0
