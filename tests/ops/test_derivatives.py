@@ -37,7 +37,7 @@ TRANSFORMS = {
     ),
     "jacrev": lambda f: torch.func.jacrev(f, argnums=(0, 1, 2)),
     "jacfwd": lambda f: torch.func.jacfwd(f, argnums=(0, 1, 2)),
-    "hessian": lambda f: torch.func.hessian(loss_of(f), argnums=(0, 1)),
+    "hessian": lambda f: torch.func.hessian(loss_of(f), argnums=(0, 1, 2)),
     "reverse over forward": lambda f: torch.func.jacrev(torch.func.jacfwd(loss_of(f), argnums=2)),
     "autograd jacobian": lambda f: lambda *t: functional.jacobian(f, t, vectorize=True),
     "autograd hessian": lambda f: lambda *t: functional.hessian(loss_of(f), t, vectorize=True),

@@ -44,6 +44,8 @@ def test_a_dead_output_makes_room_for_the_next():
     assert again.data_ptr() == address
     assert bool((again == 2).all())
     assert memory.kept_bytes() == 0
+    del again
+    assert memory._leases == {}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])

@@ -130,6 +130,12 @@ def test_one_layout_serves_all_that_look_alike():
     assert trained is not first
     assert trained.requires_grad
     assert not first.requires_grad
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        assert layout_of(make_case(seed=1)) is not first
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("other_torch", [None, lambda *tensors, names: None])
