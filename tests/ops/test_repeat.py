@@ -114,9 +114,10 @@ def test_layouts_of_a_shape_do_not_add_up(monkeypatch):
     assert all(len(layouts) <= 3 for layouts in repeat._known.values())
 
 
-def layout_of(case, x=None):
+def layout_of(case, **others):
     settings = (*(case.settings[name] for name in ("l_max", "r_max", "max_offset")), True)
-    return repeat.layout_of(case.x if x is None else x, case.left, case.right, *settings)
+    tensors = {"x": case.x, "left": case.left, "right": case.right, **others}
+    return repeat.layout_of(*tensors.values(), *settings)
 
 
 @pytest.mark.skipif(find_kernel() is None, reason="layouts are the kernel's")
@@ -126,7 +127,7 @@ def test_one_layout_serves_all_that_look_alike():
     assert layout_of(make_case(seed=2)) is first
     assert layout_of(make_case(seed=1, l_max=3)) is not first
     case = make_case(seed=1)
-    trained = layout_of(case, case.x.requires_grad_())
+    trained = layout_of(case, x=case.x.requires_grad_())
     assert trained is not first
     assert trained.requires_grad
     assert not first.requires_grad
@@ -136,6 +137,15 @@ def test_one_layout_serves_all_that_look_alike():
         assert layout_of(make_case(seed=1)) is not first
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.mark.skipif(find_kernel() is None, reason="layouts are the kernel's")
+def test_one_tensor_may_be_both_sides():
+    one, two = make_case(seed=1), make_case(seed=2)
+    first = layout_of(one, right=one.left)
+    assert layout_of(two, right=two.left) is first
+    want = talk_conv(two.x, two.left, two.left.clone(), **two.settings)
+    assert torch.equal(first.forward(two.x, two.left, two.left), want)
 
 
 @pytest.mark.parametrize("other_torch", [None, lambda *tensors, names: None])

@@ -17,8 +17,8 @@ except ImportError:  # not a public name: without it every call is checked anew
 
 def guard(*tensors: Tensor) -> Callable[..., bool] | None:
     """Tells of as many others if they have the type, dtype, device, shape, strides and need of a
-    gradient of these, and if the same modes and transforms are at work. It does not see forward
-    differentiation. None where this PyTorch has no such guards.
+    gradient of these, and if the same modes and transforms are at work. No of a tensor that comes
+    twice; forward differentiation it does not see. None where this PyTorch has no such guards.
     """
     if TensorGuards is None:
         return None

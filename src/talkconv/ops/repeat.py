@@ -100,8 +100,9 @@ def layout_of(
         return None
     kernel = cpu.find_kernel()
     settings = (l_max, r_max, max_offset, bool(normalize))
-    key = (x.shape, settings, right is None, torch.get_num_threads())
-    tensors = (x, left) if right is None else (x, left, right)
+    key = (x.shape, settings, right is None, right is left, torch.get_num_threads())
+    # guards take no tensor twice
+    tensors = (x, left) if right is None or right is left else (x, left, right)
     for layout in _known.get(key, ()):
         if layout.fits(*tensors) and layout.kernel is kernel:
             return layout
