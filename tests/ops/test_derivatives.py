@@ -65,6 +65,20 @@ def test_forward_derivatives(implementation, case):
     torch.testing.assert_close(tangent, wanted)
 
 
+def test_a_gradient_that_moves(implementation, case):
+    """The forward was plain, and so was an earlier backward."""
+    leaves = case.leaves()
+    out = talk_conv(*leaves, **case.settings)
+    grad, tangent = torch.randn(2, *out.shape, dtype=torch.float64)
+    wanted = torch.autograd.grad(out, leaves, tangent, retain_graph=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(grad, tangent)
+        found = torch.autograd.grad(out, leaves, dual)
+        tangents = [forward_ad.unpack_dual(one).tangent for one in found]
+    for one, want in zip(tangents, wanted, strict=True):
+        torch.testing.assert_close(one, want)
+
+
 def test_gradients_of_each_sample(implementation):
     case = make_case(B=3, T=7, C=4, H=2, dtype=torch.float64)
     ours, definition = both(case.settings)

@@ -73,6 +73,22 @@ def test_gradients_of_a_repeated_call(implementation):
             assert torch.equal(grad, want)
 
 
+def test_gradients_of_any_stride_and_dtype():
+    case = make_case()
+    leaves = case.leaves()
+    out = talk_conv(*leaves, **case.settings)
+    plain = torch.randn_like(case.x)
+    time_first = plain.transpose(0, 1).contiguous().transpose(0, 1)
+    wanted = torch.ops.talkconv.talk_conv_backward(plain, *inputs_of(case))
+    for grad_out in (time_first, plain, time_first, plain):
+        grads = torch.autograd.grad(out, leaves, grad_out, retain_graph=True)
+        for grad, want in zip(grads, wanted, strict=True):
+            assert torch.equal(grad, want)
+    layout = layout_of(case)
+    if layout is not None:
+        assert layout.rows_of(plain.double()).dtype == torch.float32
+
+
 def test_a_missing_side_is_like_one_of_zeros():
     case = make_case(r_max=0)
     want = talk_conv(case.x, case.left, torch.zeros_like(case.left), **case.settings)

@@ -35,6 +35,8 @@ class Layout:
         self.kernel = kernel
         self.settings = settings  # l_max, r_max, max_offset, normalize
         self.requires_grad = any(tensor.requires_grad for tensor in tensors)
+        self._dtype = x.dtype
+        self._gradient_fits: Callable[..., bool] | None = None
         self._empty_like = torch.empty_like if x.nbytes < memory.LARGE else memory.empty_like
         problem = cpu.problem_of(x, left, *settings)
         # x and all of its size is contiguous, up to the strides of dimensions of size 1
@@ -56,10 +58,22 @@ class Layout:
         )
         return out
 
+    def rows_of(self, grad_out: Tensor) -> Tensor | None:
+        """As backward() takes them; None where somebody but autograd listens."""
+        fits = self._gradient_fits
+        if fits is not None and fits(grad_out) and forward_ad._current_level < 0:
+            return grad_out
+        if not only_autograd_listens(grad_out):
+            return None
+        rows = grad_out.to(self._dtype).contiguous()
+        if rows is grad_out:
+            self._gradient_fits = guard(grad_out)
+        return rows
+
     def backward(
         self, grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Of a contiguous grad_out in the dtype of x."""
+        """Of what rows_of() gave."""
         right = left if right is None else right
         grads = self._empty_like(x), torch.empty_like(left), torch.empty_like(right)
         cpu.call_kernel(

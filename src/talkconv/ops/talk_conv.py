@@ -106,11 +106,6 @@ def _fake_backward(
     return x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
 
 
-def _may_be_direct(grad_out: Tensor) -> bool:
-    """Gradients are enabled in a backward where the gradient's own gradient is wanted."""
-    return not torch.is_grad_enabled() and only_autograd_listens(grad_out)
-
-
 class _DirectOnCPU(torch.autograd.Function):
     """The kernels with nothing between them and autograd, which alone is listening."""
 
@@ -122,7 +117,8 @@ class _DirectOnCPU(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
-        if not _may_be_direct(grad_out):
+        # gradients are enabled in a backward where the gradient's own gradient is wanted
+        if torch.is_grad_enabled() or not only_autograd_listens(grad_out):
             return derivatives.backward(ctx, grad_out)
         x, left, right, lengths, cu_seqlens = ctx.saved_tensors
         settings = (*ctx.settings, lengths, cu_seqlens)
@@ -143,8 +139,9 @@ class _Repeated(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_out,) = grads
         x, left, right = ctx.saved_tensors
-        if _may_be_direct(grad_out):
-            found = ctx.layout.backward(grad_out.to(x.dtype).contiguous(), x, left, right)
+        rows = None if torch.is_grad_enabled() else ctx.layout.rows_of(grad_out)
+        if rows is not None:
+            found = ctx.layout.backward(rows, x, left, right)
         else:
             both = _both(left, right)
             settings = (*ctx.layout.settings, None, None)
