@@ -80,7 +80,7 @@ def test_gradients_of_any_stride_and_dtype():
     plain = torch.randn_like(case.x)
     time_first = plain.transpose(0, 1).contiguous().transpose(0, 1)
     wanted = torch.ops.talkconv.talk_conv_backward(plain, *inputs_of(case))
-    for grad_out in (time_first, plain, time_first, plain):
+    for grad_out in (time_first, time_first, plain, plain, time_first):
         grads = torch.autograd.grad(out, leaves, grad_out, retain_graph=True)
         for grad, want in zip(grads, wanted, strict=True):
             assert torch.equal(grad, want)
