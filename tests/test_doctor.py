@@ -22,10 +22,16 @@ def test_doctor_names_the_kernel(monkeypatch):
 
 
 def test_doctor_tells_how_to_install_what_is_missing(monkeypatch):
-    named = ['rich>=13; extra == "text"', "not_a_package>=1; extra == 'text'", "torch>=2"]
+    named = [
+        'rich>=13; extra == "text"',
+        "not_a_package>=1; extra == 'text'",
+        "for_old_ones>=1; python_version < '3' and extra == 'text'",
+        "torch>=2",
+    ]
     monkeypatch.setattr("importlib.metadata.requires", lambda _: named)
     result = CliRunner().invoke(app, ["doctor"])
     assert "missing: not_a_package – pip install 'talkconv[text]'" in result.output
+    assert "for_old_ones" not in result.output
 
 
 def test_doctor_fails_where_the_operation_is_wrong(monkeypatch):

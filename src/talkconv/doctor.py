@@ -2,11 +2,11 @@
 
 import importlib.metadata
 import platform
-import re
 import shutil
 
 import torch
 import typer
+from packaging.requirements import Requirement
 from rich.console import Console
 from rich.table import Table
 
@@ -50,12 +50,15 @@ def findings() -> dict[str, str]:
 
 def missing_packages() -> dict[str, list[str]]:
     """By extra, what this installation of talkconv names and does not find."""
+    extras = importlib.metadata.metadata("talkconv").get_all("Provides-Extra") or []
     found: dict[str, list[str]] = {}
-    for requirement in importlib.metadata.requires("talkconv") or ():
-        extra = re.search(r"""extra == ['"](\w+)['"]""", requirement)
-        package = re.split(r"[^\w.-]", requirement)[0]
-        if extra and extra[1] != "dev" and _version(package) is None:
-            found.setdefault(extra[1], []).append(package)
+    for requirement in map(Requirement, importlib.metadata.requires("talkconv") or ()):
+        if requirement.marker is None or _version(requirement.name) is not None:
+            continue
+        for extra in extras:
+            # markers also name systems and versions of Python that need the package
+            if extra != "dev" and requirement.marker.evaluate({"extra": extra}):
+                found.setdefault(extra, []).append(requirement.name)
     return found
 
 
