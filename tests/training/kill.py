@@ -55,6 +55,17 @@ def finish(child: int) -> None:
     assert os.waitstatus_to_exitcode(status) == 0, "the run must end by itself"
 
 
+def half_written(run: Path) -> list[str]:
+    return [path.name for path in (run / "checkpoints").glob(".*")]
+
+
+def wait_for_half_a_checkpoint(run: Path) -> None:
+    """So that one kill strikes there for certain, however slow the machine."""
+    deadline = time.monotonic() + 60
+    while not half_written(run) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def main(folder: Path, kills: int, seed: int) -> None:
     request = Request(str(folder / "tiny.toml"), data=folder / "data", out=folder / "whole")
     disable_progress_bar()
@@ -71,14 +82,16 @@ def main(folder: Path, kills: int, seed: int) -> None:
     while len(struck) < kills:
         child = start(request, began)
         os.read(ready, 1)
-        time.sleep(moments.uniform(0, 2 * took / kills))
+        if struck:
+            time.sleep(moments.uniform(0, 2 * took / kills))
+        else:
+            wait_for_half_a_checkpoint(request.out)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) == 0:
             # it was quicker than the kill: it ends once more, and that is all
             break
-        left = [path.name for path in (request.out / "checkpoints").glob(".*")]
-        struck.append({"half_written": left})
+        struck.append({"half_written": half_written(request.out)})
     finish(start(request, began))
     print(json.dumps(struck))
 
