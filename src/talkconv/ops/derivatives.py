@@ -75,39 +75,29 @@ def backward_of_backward(
 ) -> tuple[Tensor | None, ...]:
     """Written in differentiable operations, so that every higher derivative exists as well."""
     (grad_out, x, left, right), settings = _saved(ctx)
-    tangents = (to_grad_x, to_grad_left, to_grad_right)
-    to_grad_out = _moved(x, left, right, tangents, settings)
-    to_x = _moved_grad_x(grad_out, x, left, right, tangents[1:], settings)
+    edges = _weighted_edges(x, left, right, (to_grad_left, to_grad_right), settings)
+    to_grad_out = _moved(talk_conv(to_grad_x, left, right, *settings), x, edges)
+    to_x = _moved_grad_x(grad_out, x, edges)
     to_offsets = eager.offset_grads(grad_out, to_grad_x, left, right, *settings)
     return (to_grad_out, to_x, *to_offsets, *NO_GRADIENT)
 
 
-def _moved(
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    tangents: tuple[Tensor, ...],
-    settings: tuple[Any, ...],
-) -> Tensor:
-    """How the output moves as x, left and right move along their tangents."""
-    moved = talk_conv(tangents[0], left, right, *settings)
-    for edge, weight in _weighted_edges(x, left, right, tangents[1:], settings):
+WeightedEdges = list[tuple[eager.Edge, Tensor]]
+
+
+def _moved(moved_by_x: Tensor, x: Tensor, edges: WeightedEdges) -> Tensor:
+    """How the output moves as x and the offsets move along their tangents."""
+    moved = moved_by_x
+    for edge, weight in edges:
         moved = moved + eager.side_by_side(weight * edge.gather_from(x))
     return moved
 
 
-def _moved_grad_x(
-    grad_out: Tensor,
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    tangents: tuple[Tensor, ...],
-    settings: tuple[Any, ...],
-) -> Tensor:
-    """How the gradient to x moves as left and right move along their tangents."""
-    grads = eager.by_head(grad_out, left.shape[-1])
+def _moved_grad_x(grad_out: Tensor, x: Tensor, edges: WeightedEdges) -> Tensor:
+    """How the gradient to x moves as the offsets move along their tangents."""
     moved = torch.zeros_like(x)
-    for edge, weight in _weighted_edges(x, left, right, tangents, settings):
+    for edge, weight in edges:
+        grads = eager.by_head(grad_out, edge.token.shape[-1])
         moved = moved + edge.scatter_to(weight * grads)
     return moved
 
@@ -118,7 +108,8 @@ def _weighted_edges(
     right: Tensor,
     tangents: tuple[Tensor, ...],
     settings: tuple[Any, ...],
-) -> list[tuple[eager.Edge, Tensor]]:
+) -> WeightedEdges:
+    """The edges of the windows, and how much each moves along its offset's tangent."""
     l_max, r_max, max_offset, normalize, lengths, cu_seqlens = settings
     scale = eager.scale_of(l_max, r_max, normalize)
     edges = eager.window_edges(x, left, right, l_max, r_max, max_offset, lengths, cu_seqlens)
@@ -175,7 +166,8 @@ class _TalkConv(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         (x, left, right), settings = _saved(ctx)
-        return _moved(x, left, right, tangents[:3], settings)
+        edges = _weighted_edges(x, left, right, tangents[1:3], settings)
+        return _moved(talk_conv(tangents[0], left, right, *settings), x, edges)
 
 
 class _TalkConvBackward(torch.autograd.Function):
@@ -193,6 +185,7 @@ class _TalkConvBackward(torch.autograd.Function):
         (grad_out, x, left, right), settings = _saved(ctx)
         to_grad_out, to_x, *to_offsets = tangents[:4]
         grads = talk_conv_backward(to_grad_out, x, left, right, *settings)
-        grad_x = _moved_grad_x(grad_out, x, left, right, tuple(to_offsets), settings)
+        edges = _weighted_edges(x, left, right, tuple(to_offsets), settings)
+        grad_x = _moved_grad_x(grad_out, x, edges)
         offsets = eager.offset_grads(grad_out, to_x, left, right, *settings)
         return grads[0] + grad_x, grads[1] + offsets[0], grads[2] + offsets[1]
