@@ -14,10 +14,12 @@ MAY_IMPORT = {
     "layers": {"ops"},
     "models": {"ops", "layers"},
     "data": set(),
-    "training": {"ops", "layers", "models", "data", "evaluation"},
-    "evaluation": {"ops", "layers", "models", "data"},
-    "bench": {"ops", "layers", "models", "data", "training", "evaluation"},
-    "demo": {"ops", "layers", "models", "data", "training", "evaluation", "bench"},
+    "runs": {"models", "data"},
+    "generation": {"models", "data", "runs"},
+    "evaluation": {"models", "data", "runs", "generation"},
+    "training": {"layers", "models", "data", "runs", "generation", "evaluation"},
+    "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},
+    "demo": {"layers", "models", "data", "runs", "generation", "training", "evaluation", "bench"},
 }
 TORCH_ALONE = {"ops", "layers"}
 STANDARD_OR_TORCH = {"torch", "triton", "talkconv"}

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from talkconv.bench.exactness import bench_exactness
-from talkconv.bench.generate import bench_generate
+from talkconv.bench.generation import bench_generate
 from talkconv.bench.kernels import bench_kernels
 from talkconv.bench.model import bench_model
 from talkconv.bench.op import bench_op
@@ -127,7 +127,7 @@ def generate(
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens read at once.")] = None,
 ) -> None:
     """Translate, summarize or continue text, line by line."""
-    from talkconv.evaluation.generate import generate_command
+    from talkconv.generation.generate import generate_command
 
     changes = dict(
         num_beams=beams,

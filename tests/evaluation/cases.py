@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
-from talkconv.evaluation.run import RunCard
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models.dictionary import SPECIALS, tokenizer_of
+from talkconv.runs.card import RunCard
+from talkconv.runs.generation_settings import GenerationSettings
 from tests.models.cases import language_model, seq2seq
 
 WORDS = [f"w{number}" for number in range(25)]

@@ -6,8 +6,8 @@ import torch
 
 from talkconv.data.prepare import prepare
 from talkconv.data.prepared import Prepared
-from talkconv.evaluation.run import RunCard
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.runs.card import RunCard
+from talkconv.runs.generation_settings import GenerationSettings
 from tests.data.cases import ENGLISH, PAIRS, SUMMARIES, WORDS, write, write_pairs, write_text
 from tests.models.cases import language_model, seq2seq
 

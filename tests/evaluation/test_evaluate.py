@@ -17,10 +17,11 @@ from talkconv.evaluation.evaluate import (
     read_lines,
     run_metrics,
 )
-from talkconv.evaluation.generation import Output, generate_texts
 from talkconv.evaluation.metric import score
 from talkconv.evaluation.perplexity import perplexity
-from talkconv.evaluation.run import RunCard, open_run
+from talkconv.generation.text_generator import Output, generate_texts
+from talkconv.runs.card import RunCard
+from talkconv.runs.open_run import open_run
 from tests.data.cases import PAIRS
 from tests.evaluation.runs import (
     SETTINGS,
@@ -84,7 +85,9 @@ def test_tokenized_bleu_compares_words_as_moses_splits_them(translated, monkeypa
     perfect = [
         [Output(run.tokenizer.decode(row, skip_special_tokens=True), 0.0, row)] for row in ids
     ]
-    monkeypatch.setattr(evaluate.Writer, "outputs", lambda self, sources, on_done: iter(perfect))
+    monkeypatch.setattr(
+        evaluate.TextGenerator, "outputs", lambda self, sources, on_done: iter(perfect)
+    )
     report = evaluate_run(translated)
     assert [round(score.value, 6) for score in report.scores] == [100, 100, 100]
     # doesn't is two words to Moses

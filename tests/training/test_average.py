@@ -6,7 +6,8 @@ from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from talkconv.evaluation.run import RunCard, open_run
+from talkconv.runs.card import RunCard
+from talkconv.runs.open_run import open_run
 from talkconv.training.average import average, last_checkpoints, mean_of
 from tests.evaluation.cases import make_run, translator
 

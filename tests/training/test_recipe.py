@@ -6,13 +6,13 @@ import tomli_w
 import torch
 
 from talkconv.data.settings import DataSettings
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models import (
     TaLKConvForCausalLM,
     TaLKConvForConditionalGeneration,
     preset,
 )
 from talkconv.models.presets import PRESETS
+from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.recipe import (
     MODEL_KEYS,
     make_recipe,
@@ -21,7 +21,7 @@ from talkconv.training.recipe import (
     recipe_names,
     recipes_folder,
 )
-from talkconv.training.settings import TrainingSettings
+from talkconv.training.training_settings import TrainingSettings
 
 PAPER = sorted(PRESETS)
 SMALL = ["descriptions", "multi30k_de_en", "toy", "wikitext2"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from talkconv.training.schedule import learning_rate, make_optimizer, make_schedule
-from talkconv.training.settings import TrainingSettings
+from talkconv.training.training_settings import TrainingSettings
 
 
 def test_the_rate_rises_in_a_line_from_its_start_to_the_peak():

@@ -3,7 +3,8 @@ import json
 import pytest
 from safetensors.torch import load_file
 
-from talkconv.evaluation.run import RunCard, open_run
+from talkconv.runs.card import RunCard
+from talkconv.runs.open_run import open_run
 from talkconv.training.seeds import REPORT, train_seeds
 from talkconv.training.train import Request
 from tests.training.cases import cli, stop_at, write_recipe

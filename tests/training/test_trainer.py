@@ -12,8 +12,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from talkconv.evaluation.run import RunCard, open_run
-from talkconv.training import checkpoint as checkpoints
+from talkconv.runs import checkpoints
+from talkconv.runs.card import RunCard
+from talkconv.runs.open_run import open_run
 from talkconv.training.record import read_log
 from tests.training.cases import go_on, losses, run, same, stop_at, weights, write_recipe
 

@@ -6,7 +6,8 @@ from talkconv.cli import app
 from talkconv.data.prepared import open_prepared
 from talkconv.evaluation.evaluate import evaluate_run
 from talkconv.evaluation.perplexity import perplexity
-from talkconv.evaluation.run import RunCard, open_run
+from talkconv.runs.card import RunCard
+from talkconv.runs.open_run import open_run
 from talkconv.training import tune as tuning
 from talkconv.training.average import average
 from talkconv.training.tune import Trial, tune

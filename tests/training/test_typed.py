@@ -3,7 +3,7 @@ from typing import Literal
 
 import pytest
 
-from talkconv.training.typed import nearest, typed
+from talkconv.training.typed import typed
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,3 @@ def test_what_fits_is_made_what_the_setting_wants(value, annotation, expected):
 def test_what_does_not_fit_is_named(value, annotation, message):
     with pytest.raises(ValueError, match=message):
         typed(value, annotation, "a.b")
-
-
-def test_nearest_suggests_or_lists():
-    assert nearest("clipp", ["clip", "seed"], "there are") == "did you mean 'clip'?"
-    assert nearest("zzz", ["clip", "seed"], "there are") == "there are clip, seed"

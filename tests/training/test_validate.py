@@ -7,8 +7,8 @@ import torch.nn.functional as F
 
 from talkconv.data.batching import Batches, examples_of
 from talkconv.data.prepared import open_prepared
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models import TaLKConvForCausalLM
+from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.recipe import read_recipe
 from talkconv.training.train import build_model
 from talkconv.training.validate import Validation, score_outputs, spread, validation_loss

@@ -1,7 +1,6 @@
 """What a number needs to stand: the machine, the date, the command and the commit."""
 
 import datetime
-import json
 import os
 import platform
 import subprocess
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 import talkconv
+from talkconv.files import write_json
 from talkconv.ops import cpu
 
 
@@ -52,12 +52,8 @@ def headline(setting: str) -> str:
 
 
 def write_results(path: Path, results: Any) -> None:
-    """Results with all they need to stand, as JSON; complete or absent."""
-    text = json.dumps({"machine": describe_machine(), "results": results}, indent=1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(path.suffix + ".partial")
-    partial.write_text(text + "\n")
-    partial.replace(path)
+    """Write results as JSON, with the machine, date and versions that they need to stand."""
+    write_json(path, {"machine": describe_machine(), "results": results}, indent=1)
 
 
 def _commit() -> str | None:

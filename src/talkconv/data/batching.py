@@ -15,11 +15,10 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from torch import Tensor
 
+from talkconv.conventions import IGNORED_LABEL
 from talkconv.data.vocabulary import EOS, PAD, SPECIALS
 
 PAD_ID, EOS_ID = SPECIALS.index(PAD), SPECIALS.index(EOS)
-# what transformers' networks leave out of the loss
-IGNORED = -100
 Rows = NDArray[np.int64]
 
 
@@ -80,7 +79,7 @@ class Pairs:
         """input_ids (B, S) and labels (B, T)."""
         return {
             "input_ids": torch.from_numpy(self._source.padded(rows, PAD_ID)),
-            "labels": torch.from_numpy(self._target.padded(rows, IGNORED)),
+            "labels": torch.from_numpy(self._target.padded(rows, IGNORED_LABEL)),
         }
 
 
@@ -95,9 +94,9 @@ class Blocks:
         """input_ids and labels (B, 1 + T): each block after the token before it, from which its
         first one is predicted. Nothing is predicted from padding, which comes last."""
         before = [self._tokens[row - 1][-1] if row else EOS_ID for row in rows.tolist()]
-        blocks = self._tokens.padded(rows, IGNORED)
+        blocks = self._tokens.padded(rows, IGNORED_LABEL)
         labels = torch.from_numpy(np.column_stack([np.array(before, np.int64), blocks]))
-        return {"input_ids": labels.masked_fill(labels == IGNORED, PAD_ID), "labels": labels}
+        return {"input_ids": labels.masked_fill(labels == IGNORED_LABEL, PAD_ID), "labels": labels}
 
 
 def examples_of(dataset: Dataset) -> Pairs | Blocks:

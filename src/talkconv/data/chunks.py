@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow
 
-from talkconv.data.folders import whole_file
+from talkconv.conventions import LANGUAGE_MODELLING
+from talkconv.files import whole_file, write_json
 
 PAIR, TEXT = ("source", "target"), ("text",)
 # the columns of the raw text that valid and test carry along
@@ -21,7 +22,7 @@ Columns = dict[str, list[str]]
 
 
 def columns_of(task: str) -> tuple[str, ...]:
-    return TEXT if task == "language_modelling" else PAIR
+    return TEXT if task == LANGUAGE_MODELLING else PAIR
 
 
 def write_chunk(path: Path, columns: Columns, card: Mapping[str, Any]) -> None:
@@ -31,7 +32,7 @@ def write_chunk(path: Path, columns: Columns, card: Mapping[str, Any]) -> None:
         writer = pyarrow.ipc.new_file(sink, table.schema)
         writer.write_table(table)
         writer.close()
-    write_json(card_of(path), {"kept": table.num_rows, **card})
+    write_json(card_of(path), {"kept": table.num_rows, **card}, indent=None)
 
 
 def read_chunk(path: Path) -> Any:
@@ -57,8 +58,3 @@ def card_of(path: Path) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return value
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")

@@ -12,11 +12,11 @@ import numpy
 import pyarrow
 from tokenizers import Tokenizer
 
-from talkconv.data.chunks import PAIR, card_of, read_chunk, shard_writer, write_json
+from talkconv.data.chunks import PAIR, card_of, read_chunk, shard_writer
 from talkconv.data.cleaning import why_dropped
-from talkconv.data.folders import whole_file
 from talkconv.data.settings import DataSettings
 from talkconv.data.vocabulary import SPECIALS, UNK
+from talkconv.files import whole_file, write_json
 
 IDS = pyarrow.list_(pyarrow.int32())
 # rows that are encoded and written at a time

@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from talkconv.data.chunks import card_of, read_json, write_json
+from talkconv.conventions import check_task
+from talkconv.data.chunks import card_of, read_json
 from talkconv.data.corpora import open_corpus
 from talkconv.data.corpus import SPLITS, Corpus
 from talkconv.data.crew import Crew
 from talkconv.data.prepared import Prepared, open_prepared, write_card
 from talkconv.data.report import print_report
-from talkconv.data.settings import TASKS, DataSettings
+from talkconv.data.settings import DataSettings
 from talkconv.data.stages import Chunks, Stages
+from talkconv.files import write_json
+from talkconv.messages import one_message
 
 
 class Recipe(Protocol):
@@ -37,9 +38,10 @@ class Recipe(Protocol):
 def prepare_command(
     read_recipe: Callable[[], Recipe], raw: Path | None, out: Path | None, workers: int | None
 ) -> None:
-    """prepare() for the command line: what went wrong is one message, without a traceback."""
+    """Run prepare() for the command line and print its report."""
     console = Console()
-    try:
+    again = "call it again to go on; what was finished is kept"
+    with one_message("not prepared", interrupted=again):
         recipe = read_recipe()
         prepared = prepare(
             recipe.task,
@@ -50,12 +52,6 @@ def prepare_command(
             workers=workers,
             console=console,
         )
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]not prepared:[/] {escape(str(error))}", highlight=False)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        console.print("[bold]interrupted:[/] call it again to go on; what was finished is kept")
-        raise typer.Exit(130) from None
     print_report(prepared, console)
 
 
@@ -74,8 +70,7 @@ def prepare(
     A mistake in the input leaves nothing behind. An interruption leaves a hidden folder beside
     `out` from which the next call goes on.
     """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+    check_task(task)
     console = console or Console(quiet=True)
     corpus = open_corpus(raw, settings)
     inputs = _inputs(corpus, raw)

@@ -16,12 +16,12 @@ from typing import Any
 
 from datasets import Dataset, concatenate_datasets
 
+from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer
 
 FORMAT = 1
 CARD = "data.json"
-LANGUAGE_MODELLING = "language_modelling"
 
 
 @dataclass(frozen=True)

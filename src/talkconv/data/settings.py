@@ -1,8 +1,9 @@
 """What a recipe's [data] section says, the only home of its defaults."""
 
-import difflib
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from talkconv.messages import did_you_mean
 
 CORPORA = (
     "iwslt14",
@@ -16,7 +17,6 @@ CORPORA = (
     "toy",
 )
 HUB = "datasets:"
-TASKS = ("translation", "summarization", "language_modelling")
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,9 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         if self.corpus not in CORPORA and not self.corpus.startswith(HUB):
-            close = difflib.get_close_matches(self.corpus, CORPORA, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            hint = did_you_mean(self.corpus, CORPORA)
             raise ValueError(
-                f"corpus must be {HUB}NAME or one of {', '.join(CORPORA)}, "
-                f"got {self.corpus!r}{hint}"
+                f"corpus must be {HUB}NAME or a known one, got {self.corpus!r}: {hint}"
             )
         if self.length_in not in ("words", "subwords"):
             raise ValueError(f"length_in must be 'words' or 'subwords', got {self.length_in!r}")

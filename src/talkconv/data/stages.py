@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from rich.progress import Progress
 
 from talkconv.data import encoding, words
-from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json, write_json
+from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json
 from talkconv.data.corpus import SPLITS, Corpus, Row, Split
 from talkconv.data.crew import Crew
-from talkconv.data.folders import whole_folder
 from talkconv.data.lines import Reading
 from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import bpe_backend, word_backend
+from talkconv.files import new_folder, write_json
 
 # a chunk is as many rows as one process tokenizes in a second or two
 _ROWS = 10_000
@@ -124,7 +124,7 @@ class Stages:
         bar = self.progress.add_task("vocabulary: learn", total=None)
         size, rare = self.settings.vocabulary, self.settings.min_frequency
         backend = word_backend(counts, rare) if size is None else bpe_backend(counts, size, rare)
-        with whole_folder(folder) as unfinished:
+        with new_folder(folder) as unfinished:
             make_tokenizer(backend, self.settings).save_pretrained(unfinished)
         self.progress.update(bar, total=1, completed=1)
         return folder

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
@@ -20,8 +19,9 @@ from talkconv.demo.page import Findings, write_page
 from talkconv.demo.speed import LENGTHS, Speed, measure_speed
 from talkconv.demo.translations import Translation, bleu_of, chosen, translate
 from talkconv.demo.windows import looks
-from talkconv.evaluation.run import open_run
+from talkconv.messages import one_message
 from talkconv.models import TaLKConvForConditionalGeneration
+from talkconv.runs.open_run import open_run
 from talkconv.training.recipe import Recipe, read_recipe
 from talkconv.training.record import read_log
 from talkconv.training.train import Request, train
@@ -49,18 +49,11 @@ COMMANDS = (
 
 
 def demo_command(out: Path, overrides: Sequence[str]) -> None:
-    """run_demo() for the command line: what went wrong is one message, without a traceback."""
-    console = Console()
-    # of files of a few megabytes, between the lines of our own
+    """Run run_demo() for the command line."""
+    # transformers shows bars for files of a few megabytes, between our own lines
     disable_progress_bar()
-    try:
-        run_demo(out, overrides, console)
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]no demo:[/] {escape(str(error))}", highlight=False)
-        raise typer.Exit(1) from error
-    except KeyboardInterrupt:
-        console.print("[bold]interrupted[/]: call it again to start anew")
-        raise typer.Exit(130) from None
+    with one_message("no demo", interrupted="call it again to start anew"):
+        run_demo(out, overrides, Console())
 
 
 def run_demo(out: Path, overrides: Sequence[str], console: Console) -> Findings:

@@ -12,6 +12,7 @@ from talkconv.demo.charts import Axis, Line, chart, nice_ticks, powers_of_ten
 from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, SETTING, Speed
 from talkconv.demo.translations import Translation, chosen, marked
 from talkconv.demo.windows import Look
+from talkconv.files import write_text
 
 FOLDER = Path(__file__).parent
 
@@ -37,11 +38,8 @@ class Findings:
 
 
 def write_page(found: Findings, path: Path) -> None:
-    """Complete or absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(page(found), encoding="utf-8")
-    partial.replace(path)
+    """Write the page about what the demo found."""
+    write_text(path, page(found))
 
 
 def page(found: Findings) -> str:

@@ -7,8 +7,8 @@ from html import escape
 
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.bleu import corpus_bleu
-from talkconv.evaluation.generation import generate_texts
-from talkconv.evaluation.run import Run
+from talkconv.generation.text_generator import generate_texts
+from talkconv.runs.open_run import Run
 
 # how many are translated; enough for a BLEU that stays within half a point
 SENTENCES = 500

@@ -12,7 +12,6 @@
 | chrf, chrf-lc  | chrF2 on raw text                                                         |
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from talkconv.evaluation.metric import Score, Statistics, score
+from talkconv.messages import did_you_mean
 
 # Perl reads bytes and so splits at ASCII's spaces alone: the others, at which Python splits too,
 # become letters that no text has
@@ -138,11 +138,8 @@ TOKENIZED_PROTOCOLS = ("tokenized", "tokenized-lc", "compound")
 @cache
 def bleu_metric(protocol: str) -> SacreMetric:
     if protocol not in _METRICS:
-        nearest = difflib.get_close_matches(protocol, _METRICS, n=1, cutoff=0.0)[0]
-        raise ValueError(
-            f"no protocol is called {protocol!r}: did you mean {nearest!r}? "
-            f"There are {', '.join(_METRICS)}"
-        )
+        hint = did_you_mean(protocol, _METRICS)
+        raise ValueError(f"no protocol is called {protocol!r}: {hint}")
     return _METRICS[protocol]()
 
 

@@ -10,18 +10,19 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from talkconv.data.folders import whole_file
+from talkconv.conventions import LANGUAGE_MODELLING, SUMMARIZATION
 from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.evaluation.bleu import BLEU_PROTOCOLS, TOKENIZED_PROTOCOLS, bleu_metric
-from talkconv.evaluation.generation import Output, Writer
-from talkconv.evaluation.messages import one_message
 from talkconv.evaluation.metric import Metric, Score, score
 from talkconv.evaluation.perplexity import perplexity, streamed_perplexity, words_of_lines
 from talkconv.evaluation.report import Report, paper_scores
 from talkconv.evaluation.rouge import IMPLEMENTATIONS, KINDS, RougeMetric
-from talkconv.evaluation.run import Run, open_run
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.evaluation.significance import paired_bootstrap
+from talkconv.files import write_text
+from talkconv.generation.text_generator import Output, TextGenerator
+from talkconv.messages import one_message
+from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.runs.open_run import Run, open_run
 
 # whose outputs and references are raw text
 RAW_PROTOCOLS = ("sacrebleu", "detok", "chrf")
@@ -88,17 +89,17 @@ def evaluate_run(
     about: dict[str, Any] = dict(
         run=str(folder), model=run.weights.name, split=split, data=str(prepared.folder)
     )
-    if run.card.task == "language_modelling":
+    if run.card.task == LANGUAGE_MODELLING:
         if baseline is not None:
             raise ValueError("a language model writes no lines to compare: leave --baseline away")
         scores, comparisons = _perplexities(run, prepared, split, streaming), []
     else:
         settings = generation_settings(run, prepared).changed(changes or {})
         sources, references = prepared.texts(split)
-        writer = Writer(run.model, run.tokenizer, settings, run.target_tokenizer)
+        generator = TextGenerator(run.model, run.tokenizer, settings, run.target_tokenizer)
         with Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"{split}, beam {settings.num_beams}", total=len(sources))
-            written = writer.outputs(sources, on_done=partial(progress.advance, task))
+            written = generator.outputs(sources, on_done=partial(progress.advance, task))
             outputs = [output for (output,) in written]
         lines = _Lines(run, outputs, references, baseline)
         scores, comparisons = lines.scores(), lines.comparisons()
@@ -151,7 +152,7 @@ class _Lines:
 
 def run_metrics(run: Run) -> list[Metric]:
     """What is reported of a run: all protocols in use for its task and languages."""
-    if run.card.task == "summarization":
+    if run.card.task == SUMMARIZATION:
         return metrics_of(["rouge"])
     lowercase = bool(run.target_tokenizer.init_kwargs.get("lowercase"))
     protocols = ["tokenized"]
@@ -212,9 +213,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def _write_lines(path: Path, outputs: Sequence[Output]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with whole_file(path) as unfinished:
-        unfinished.write_text("".join(f"{output.text}\n" for output in outputs), encoding="utf-8")
+    write_text(path, "".join(f"{output.text}\n" for output in outputs))
 
 
 def evaluate_command(

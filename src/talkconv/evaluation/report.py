@@ -1,6 +1,5 @@
 """One table of scores, each with its signature, and the same as JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -8,9 +7,9 @@ from typing import Any
 
 from rich.table import Table
 
-from talkconv.data.folders import whole_file
 from talkconv.evaluation.metric import CONFIDENCE, Score
 from talkconv.evaluation.significance import Comparison
+from talkconv.files import write_json
 
 # what recipes call the paper's scores, and what we do
 PAPER_NAMES = {
@@ -83,10 +82,7 @@ class Report:
             ],
             about=dict(self.about),
         )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as unfinished:
-            text = json.dumps(content, indent=2, ensure_ascii=False)
-            unfinished.write_text(text + "\n", encoding="utf-8")
+        write_json(path, content)
 
 
 def paper_scores(paper: Mapping[str, Any] | None) -> dict[str, float]:

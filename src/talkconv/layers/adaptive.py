@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from talkconv.conventions import IGNORED_LABEL
 from talkconv.layers.mixer import init_linear
-
-# The target that no loss counts, as everywhere in torch.
-IGNORED = -100
 
 
 def band_sizes(
@@ -158,7 +156,7 @@ class AdaptiveSoftmax(nn.Module):
         hidden: Tensor,
         targets: Tensor,
         *,
-        ignore_index: int = IGNORED,
+        ignore_index: int = IGNORED_LABEL,
         reduction: str = "mean",
     ) -> Tensor:
         """-log_prob of `targets` (...) given hidden (..., dim), from the bands they need alone.
@@ -174,11 +172,13 @@ class AdaptiveSoftmax(nn.Module):
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be mean, sum or none, got {reduction!r}")
         flat, words = hidden.flatten(0, -2), targets.flatten()
-        words = words.masked_fill(words == ignore_index, IGNORED)
+        words = words.masked_fill(words == ignore_index, IGNORED_LABEL)
         first = self.cutoffs[0]
         band = torch.bucketize(words, torch.tensor(self.cutoffs, device=words.device), right=True)
         choice = torch.where(band > 0, first + band - 1, words)
-        losses = F.cross_entropy(self._head(flat), choice, ignore_index=IGNORED, reduction="none")
+        losses = F.cross_entropy(
+            self._head(flat), choice, ignore_index=IGNORED_LABEL, reduction="none"
+        )
         for tail, begin in enumerate(self.cutoffs):
             rows = (band == tail + 1).nonzero().squeeze(1)
             within = self._tail(tail, flat[rows])
@@ -187,7 +187,7 @@ class AdaptiveSoftmax(nn.Module):
         if reduction == "none":
             return losses.view(targets.shape)
         total = losses.sum()
-        return total if reduction == "sum" else total / (words != IGNORED).sum()
+        return total if reduction == "sum" else total / (words != IGNORED_LABEL).sum()
 
     def _head(self, hidden: Tensor) -> Tensor:
         """(..., dim) -> logits (..., cutoffs[0] + bands after the first)"""

@@ -1,13 +1,11 @@
 """`talkconv convert`: a fairseq checkpoint and its dictionaries to a model folder."""
 
-import shutil
-import tempfile
 from pathlib import Path
 
-import typer
 from rich.console import Console
-from rich.markup import escape
 
+from talkconv.files import check_new, new_folder
+from talkconv.messages import one_message
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.dictionary import SPECIALS, read_dictionary, tokenizer_of
 from talkconv.models.fairseq import read_checkpoint
@@ -18,44 +16,34 @@ TARGET_TOKENIZER = "target_tokenizer"
 
 
 def convert_command(checkpoint: Path, dictionaries: list[Path], out: Path) -> None:
-    """convert() for the command line: what went wrong is one message, without a traceback."""
-    console = Console()
-    try:
+    """Run convert() for the command line and say what was converted."""
+    with one_message("not converted"):
         model = convert(checkpoint, dictionaries, out)
-    except (ValueError, OSError) as error:
-        console.print(f"[bold red]not converted:[/] {escape(str(error))}", highlight=False)
-        raise typer.Exit(1) from error
     config = model.config
     stacks = [config.encoder_l_max, config.decoder_l_max]
     layers = " + ".join(str(len(stack)) for stack in stacks if stack)
-    console.print(
+    Console().print(
         f"{out}: {type(model).__name__}, {model.num_parameters() / 1e6:.1f}M parameters, "
         f"{layers} layers, {config.vocab_size} words"
     )
 
 
 def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvPreTrainedModel:
-    """Write `out`: config.json, model.safetensors, the source's tokenizer, and the target's in
-    `target_tokenizer` if it is another. Nothing is left behind when anything fails.
+    """Write the folder `out`, which a failure leaves absent, and return the network.
+
+    It holds config.json, model.safetensors, the tokenizer of the source, and in the folder
+    `target_tokenizer` that of the target if it differs.
 
     `dictionaries` are the source's and the target's, or one for both or for a language model.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out} must not exist yet, or be an empty folder")
+    check_new(out)
     model = network_of(read_checkpoint(checkpoint))
     vocabularies = _vocabularies(model, dictionaries)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with new_folder(out) as unfinished:
         model.save_pretrained(unfinished)
         tokenizer_of(vocabularies[0]).save_pretrained(unfinished)
         if vocabularies[-1] != vocabularies[0]:
             tokenizer_of(vocabularies[-1]).save_pretrained(unfinished / TARGET_TOKENIZER)
-        # mkdtemp makes folders that their owner alone can read
-        unfinished.chmod(0o755)
-        unfinished.replace(out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return model
 
 

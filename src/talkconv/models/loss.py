@@ -3,8 +3,9 @@
 import torch.nn.functional as F
 from torch import Tensor
 
+from talkconv.conventions import IGNORED_LABEL
+
 # what transformers' collators put where there is nothing to predict
-IGNORED = -100
 
 
 def smoothed_cross_entropy(
@@ -24,7 +25,7 @@ def smoothed_cross_entropy(
     loss = F.cross_entropy(
         logits.flatten(0, -2).float(),
         labels.flatten(),
-        ignore_index=IGNORED,
+        ignore_index=IGNORED_LABEL,
         label_smoothing=label_smoothing,
         reduction="mean" if num_items is None else "sum",
     )
@@ -32,5 +33,9 @@ def smoothed_cross_entropy(
 
 
 def without_padding(labels: Tensor, pad_token_id: int | None) -> Tensor:
-    """Labels with -100 wherever there is nothing to predict."""
-    return labels if pad_token_id is None else labels.masked_fill(labels == pad_token_id, IGNORED)
+    """Return labels in which padding has the ignored label."""
+    return (
+        labels
+        if pad_token_id is None
+        else labels.masked_fill(labels == pad_token_id, IGNORED_LABEL)
+    )

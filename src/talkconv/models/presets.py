@@ -5,9 +5,9 @@ label smoothing, where norms stand) is as in the authors' code. Vocabulary sizes
 the paper's parameter counts; pass vocab_size=len(tokenizer) for your own.
 """
 
-import difflib
 from typing import Any
 
+from talkconv.messages import did_you_mean
 from talkconv.models.configuration import TaLKConvConfig
 
 _SEQ2SEQ: dict[str, Any] = dict(
@@ -94,8 +94,5 @@ def preset(name: str, **changes: Any) -> TaLKConvConfig:
     [1, 3, 7, 15, 15, 15, 15]
     """
     if name not in PRESETS:
-        nearest = difflib.get_close_matches(name, PRESETS, n=1, cutoff=0.0)[0]
-        raise ValueError(
-            f"no preset is called {name!r}: did you mean {nearest!r}? There are {sorted(PRESETS)}"
-        )
+        raise ValueError(f"no preset is called {name!r}: {did_you_mean(name, sorted(PRESETS))}")
     return TaLKConvConfig(**{**PRESETS[name], **changes})

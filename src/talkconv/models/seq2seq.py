@@ -8,9 +8,10 @@ from transformers import GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
+from talkconv.conventions import IGNORED_LABEL
 from talkconv.models.base import TaLKConvPreTrainedModel, hidden_of, padding_of
 from talkconv.models.configuration import TaLKConvConfig
-from talkconv.models.loss import IGNORED, smoothed_cross_entropy
+from talkconv.models.loss import smoothed_cross_entropy
 from talkconv.models.stack import Decoder, Encoder
 
 
@@ -91,7 +92,7 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
                 "labels need decoder_start_token_id and pad_token_id in the config, "
                 f"got {start} and {pad}"
             )
-        tokens = labels.masked_fill(labels == IGNORED, pad)
+        tokens = labels.masked_fill(labels == IGNORED_LABEL, pad)
         return F.pad(tokens[:, :-1], (1, 0), value=start)
 
     def _encode(

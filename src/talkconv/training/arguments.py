@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 from transformers import TrainingArguments
 
-from talkconv.training.checkpoint import CHECKPOINTS
-from talkconv.training.settings import TrainingSettings
+from talkconv.runs.checkpoints import CHECKPOINTS
+from talkconv.training.training_settings import TrainingSettings
 
 
 def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:

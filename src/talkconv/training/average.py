@@ -13,11 +13,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from talkconv.evaluation.messages import one_message
-from talkconv.evaluation.run import RunCard
-from talkconv.training.checkpoint import checkpoints_of, replace, step_of
+from talkconv.files import next_folder, write_json
+from talkconv.messages import one_message
+from talkconv.runs.card import AVERAGED, BEST, LAST, RunCard
+from talkconv.runs.checkpoints import checkpoints_of, step_of
 
-AVERAGED = "averaged"
 WEIGHTS = "model.safetensors"
 SOURCES = "averaged.json"
 
@@ -41,22 +41,16 @@ def last_checkpoints(run: Path, count: int) -> list[Path]:
 
 
 def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
-    """A model's folder like the run's others; it is complete, or what was there before remains."""
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    try:
-        # all that is no weight: config, generation_config, tokenizer
-        for file in _model_folder(run).iterdir():
-            if file.name not in (WEIGHTS, SOURCES):
-                copy: Any = shutil.copytree if file.is_dir() else shutil.copy2
-                copy(file, unfinished / file.name)
+    """Write the mean of checkpoints as a network's folder like the run's others.
+
+    It is complete, or the folder that was there before remains.
+    """
+    with next_folder(out) as unfinished:
+        # config, generation_config and tokenizer: everything but the weights
+        ignore = shutil.ignore_patterns(WEIGHTS, SOURCES)
+        shutil.copytree(_model_folder(run), unfinished, ignore=ignore, dirs_exist_ok=True)
         save_file(mean_of(checkpoints), unfinished / WEIGHTS, metadata={"format": "pt"})
-        names = [checkpoint.name for checkpoint in checkpoints]
-        (unfinished / SOURCES).write_text(json.dumps({"checkpoints": names}, indent=2) + "\n")
-        replace(unfinished, out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        write_json(unfinished / SOURCES, {"checkpoints": [path.name for path in checkpoints]})
     return out
 
 
@@ -101,7 +95,7 @@ def _mean(name: str, checkpoints: Sequence[Path], files: Sequence[Any]) -> Tenso
 
 
 def _model_folder(run: Path) -> Path:
-    for name in ("best", "last"):
+    for name in (BEST, LAST):
         if (run / name / "config.json").exists():
             return run / name
     raise ValueError(f"{run} has no model best or last yet: wait for the first validation")

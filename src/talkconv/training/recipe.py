@@ -8,19 +8,20 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 
 import talkconv
+from talkconv.conventions import LANGUAGE_MODELLING, check_task
 from talkconv.data.settings import DataSettings
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.messages import did_you_mean
 from talkconv.models import TaLKConvConfig, preset
 from talkconv.models.presets import PRESETS
-from talkconv.training.settings import TrainingSettings
-from talkconv.training.typed import NONE, nearest, typed
+from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.training.training_settings import TrainingSettings
+from talkconv.training.typed import NONE, typed
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-TASKS = ("translation", "summarization", "language_modelling")
 _Settings = TypeVar("_Settings")
 # the tokenizer says these
 _NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size", "use_cache"}
@@ -64,11 +65,10 @@ class Recipe:
     paper: PaperScore | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task must be one of {', '.join(TASKS)}; got {self.task!r}")
+        check_task(self.task)
         # sizes that do not fit each other are the recipe's mistake, and known now
         config = self.config(vocab_size=10_000_000)
-        if config.is_encoder_decoder == (self.task == "language_modelling"):
+        if config.is_encoder_decoder == (self.task == LANGUAGE_MODELLING):
             needs = "no encoder" if config.is_encoder_decoder else "an encoder"
             raise ValueError(
                 f"task {self.task!r} needs {needs}: model.encoder_l_max must "
@@ -76,7 +76,7 @@ class Recipe:
                 f"got {list(config.encoder_l_max)}"
             )
         by = self.training.validate_by
-        if by != "loss" and self.task == "language_modelling":
+        if by != "loss" and self.task == LANGUAGE_MODELLING:
             raise ValueError(f"training.validate_by must be 'loss' for {self.task}, got {by!r}")
 
     def config(self, vocab_size: int) -> TaLKConvConfig:
@@ -142,9 +142,7 @@ def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:
     known = ["task", "model", *SECTIONS]
     for section, values in sections.items():
         if section not in known:
-            raise ValueError(
-                f"no section is called {section!r}: {nearest(section, known, 'there are')}"
-            )
+            raise ValueError(f"no section is called {section!r}: {did_you_mean(section, known)}")
         if section != "task" and not isinstance(values, Mapping):
             raise ValueError(f"{section} must be a section, [{section}], got {values!r}")
     for section in ("task", "data", "model"):
@@ -172,7 +170,7 @@ def _find(name_or_path: str) -> Path:
         return path
     shipped = recipes_folder() / f"{name_or_path}.toml"
     if not shipped.is_file():
-        hint = nearest(name_or_path, recipe_names(), "there are")
+        hint = did_you_mean(name_or_path, recipe_names())
         raise ValueError(
             f"no recipe is called {name_or_path!r}: {hint}, or a path that ends in .toml"
         )
@@ -184,7 +182,7 @@ def _settings(kind: type[_Settings], section: str, values: Mapping[str, Any]) ->
     checked = {}
     for key, value in values.items():
         if key not in annotations:
-            hint = nearest(key, list(annotations), f"[{section}] has")
+            hint = did_you_mean(key, list(annotations), f"[{section}] has")
             raise ValueError(f"no setting is called {section}.{key}: {hint}")
         checked[key] = typed(value, annotations[key], f"{section}.{key}")
     for each in fields(cast("Any", kind)):
@@ -202,7 +200,7 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
         if key in _NOT_IN_RECIPES:
             raise ValueError(f"model.{key} must be left out: the prepared data says it")
         if key not in known:
-            hint = nearest(key, known, "[model] has")
+            hint = did_you_mean(key, known, "[model] has")
             raise ValueError(f"no setting is called model.{key}: {hint}")
         if key == "mixer":
             word = typed(value, str | list[str], "model.mixer")

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from torch.utils.tensorboard import SummaryWriter
 
-from talkconv.data.folders import whole_file
+from talkconv.files import write_text
 
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
@@ -124,5 +124,4 @@ def _forget_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = [line for line in read_log(path.parent) if line["step"] <= step]
-    with whole_file(path) as unfinished:
-        unfinished.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    write_text(path, "".join(json.dumps(line) + "\n" for line in kept))

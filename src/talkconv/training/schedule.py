@@ -7,7 +7,7 @@ from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from talkconv.training.settings import TrainingSettings
+from talkconv.training.training_settings import TrainingSettings
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:

@@ -1,6 +1,5 @@
 """`talkconv train --seeds N`: the same recipe from N random starts, and the best of them."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +7,11 @@ import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
-from talkconv.data.folders import whole_file
-from talkconv.evaluation.run import RunCard
-from talkconv.training import checkpoint as checkpoints
+from talkconv.files import write_json
+from talkconv.runs import checkpoints
+from talkconv.runs.card import BEST, RunCard
 from talkconv.training.recipe import read_recipe
 from talkconv.training.train import Outcome, Request, train
-from talkconv.training.trainer import BEST
 
 REPORT = "seeds.json"
 
@@ -69,9 +67,8 @@ def _write(out: Path, outcomes: list[Outcome], best: Outcome) -> None:
             for outcome in outcomes
         ],
     }
-    with whole_file(out / REPORT) as path:
-        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    checkpoints.recover(out)
+    write_json(out / REPORT, report)
+    checkpoints.recover_run(out)
     checkpoints.publish(best.out / BEST, out / BEST)
     RunCard.read(best.out).write(out)
 

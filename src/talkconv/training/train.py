@@ -19,15 +19,14 @@ from talkconv.data.batching import Batches, examples_of
 from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
-from talkconv.training import checkpoint as checkpoints
+from talkconv.runs import checkpoints
+from talkconv.runs.card import BEST, LAST
 from talkconv.training.arguments import arguments
+from talkconv.training.begin_run import Beginning, plan_run, write_run
 from talkconv.training.interrupt import Interrupt
 from talkconv.training.recipe import Recipe, read_recipe
 from talkconv.training.record import Record
-from talkconv.training.run import Beginning, plan_run, write_run
 from talkconv.training.trainer import (
-    BEST,
-    LAST,
     Diverged,
     RunTrainer,
     out_of_patience,
@@ -144,7 +143,7 @@ def train(request: Request, console: Console) -> Outcome:
 def _make_ready(out: Path, beginning: Beginning, prepared: Prepared, *, done: bool) -> None:
     """The folder as a run needs it; one that is done keeps what was chosen for it since."""
     if done:
-        checkpoints.recover(out)
+        checkpoints.recover_run(out)
     else:
         write_run(out, beginning, prepared)
     # a kill may have come between a checkpoint and its network's other name

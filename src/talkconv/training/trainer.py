@@ -20,15 +20,14 @@ from transformers.trainer_callback import TrainerState
 
 from talkconv.data.batching import START, Batches, Position, Stream
 from talkconv.models.base import TaLKConvPreTrainedModel
-from talkconv.training import checkpoint as checkpoints
+from talkconv.runs import checkpoints
+from talkconv.runs.card import BEST, LAST
+from talkconv.training.callback import Steps
 from talkconv.training.interrupt import Interrupt
 from talkconv.training.record import Record
 from talkconv.training.schedule import make_optimizer, make_schedule
-from talkconv.training.settings import TrainingSettings
-from talkconv.training.steps import Steps
+from talkconv.training.training_settings import TrainingSettings
 from talkconv.training.validate import Validation
-
-BEST, LAST = "best", "last"
 
 
 class Diverged(ArithmeticError):

@@ -9,17 +9,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.bleu import corpus_bleu
 from talkconv.evaluation.evaluate import data_of, generation_settings
-from talkconv.evaluation.generation import Writer
-from talkconv.evaluation.messages import one_message
 from talkconv.evaluation.perplexity import perplexity
 from talkconv.evaluation.rouge import rouge
-from talkconv.evaluation.run import Run, RunCard, open_run
-from talkconv.evaluation.settings import GenerationSettings
-from talkconv.training.average import AVERAGED, last_checkpoints, write_average
-from talkconv.training.checkpoint import checkpoints_of
+from talkconv.generation.text_generator import TextGenerator
+from talkconv.messages import one_message
+from talkconv.runs.card import AVERAGED, BEST, RunCard
+from talkconv.runs.checkpoints import checkpoints_of
+from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.runs.open_run import Run, open_run
+from talkconv.training.average import last_checkpoints, write_average
 
 LENGTH_PENALTIES = (0.2, 0.6, 1.0, 1.4, 1.8)
 CHECKPOINTS = (1, 3, 5, 10)
@@ -39,7 +41,7 @@ class Trial:
 
     @property
     def model(self) -> str:
-        return f"mean of {self.checkpoints}" if self.checkpoints else "best"
+        return f"mean of {self.checkpoints}" if self.checkpoints else BEST
 
 
 def tune(
@@ -79,7 +81,7 @@ def tune(
 
 def _open(run: Path, count: int) -> Run:
     if not count:
-        return open_run(run, "best")
+        return open_run(run, BEST)
     write_average(run, last_checkpoints(run, count), run / _TRIAL)
     return open_run(run, _TRIAL)
 
@@ -87,7 +89,7 @@ def _open(run: Path, count: int) -> Run:
 def _trials(
     run: Run, count: int, prepared: Prepared, penalties: Sequence[float], lines: int | None
 ) -> list[Trial]:
-    if run.card.task == "language_modelling":
+    if run.card.task == LANGUAGE_MODELLING:
         return [Trial(count, None, -_perplexity(run, prepared))]
     sources, references = prepared.texts("valid")
     step = 1 if lines is None else max(1, len(sources) // lines)
@@ -110,8 +112,8 @@ def _score(
     run: Run, sources: Sequence[str], references: Sequence[str], settings: GenerationSettings
 ) -> float:
     """Tokenized BLEU, or the mean of ROUGE-1, -2 and -L."""
-    writer = Writer(run.model, run.tokenizer, settings, run.target_tokenizer)
-    outputs = [output for (output,) in writer.outputs(sources)]
+    generator = TextGenerator(run.model, run.tokenizer, settings, run.target_tokenizer)
+    outputs = [output for (output,) in generator.outputs(sources)]
     if run.card.task == "summarization":
         scores = rouge([output.text for output in outputs], references)
         return sum(score.value for score in scores) / len(scores)
@@ -128,7 +130,7 @@ def _choose(run: Path, card: RunCard, trial: Trial) -> None:
     if trial.checkpoints:
         write_average(run, last_checkpoints(run, trial.checkpoints), run / AVERAGED)
     generation = card.generation.changed({"length_penalty": trial.length_penalty})
-    model = AVERAGED if trial.checkpoints else "best"
+    model = AVERAGED if trial.checkpoints else BEST
     replace(card, model=model, generation=generation).write(run)
 
 

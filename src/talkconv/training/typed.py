@@ -1,6 +1,5 @@
 """Values of a recipe against the types of the settings they are for."""
 
-import difflib
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
@@ -20,12 +19,6 @@ def typed(value: Any, annotation: Any, where: str) -> Any:
     if not fitting:
         raise ValueError(f"{where} must be {_name(annotation)}, got {value!r}")
     return result
-
-
-def nearest(word: str, known: Sequence[str], otherwise: str) -> str:
-    """The known word that was probably meant, or all of them after `otherwise`."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"{otherwise} {', '.join(known)}"
 
 
 def _fit(value: Any, annotation: Any) -> tuple[bool, Any]:

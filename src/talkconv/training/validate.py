@@ -11,11 +11,11 @@ from talkconv.data.batching import Batches, examples_of
 from talkconv.data.prepared import Prepared
 from talkconv.data.tokenizer import TaLKConvTokenizer
 from talkconv.evaluation.bleu import corpus_bleu
-from talkconv.evaluation.generation import generate_texts
 from talkconv.evaluation.rouge import rouge
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.generation.text_generator import generate_texts
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.loss import smoothed_cross_entropy, without_padding
+from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.recipe import Recipe
 
 Gather = Callable[[list[Any]], list[Any]]

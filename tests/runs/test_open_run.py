@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from talkconv.evaluation.run import CARD, RunCard, open_run
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models.dictionary import tokenizer_of
+from talkconv.runs.card import CARD, RunCard
+from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.runs.open_run import open_run
 from tests.models.cases import language_model, seq2seq
 
 

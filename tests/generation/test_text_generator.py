@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from talkconv.evaluation.generation import Writer, batches_of, generate_texts, padded
+from talkconv.generation.text_generator import TextGenerator, batches_of, generate_texts, padded
 from tests.evaluation.cases import SMALL, language_model, texts, tokenizer, translator
 
 
@@ -50,7 +50,7 @@ def test_outputs_come_before_all_lines_are_read():
 
 def test_lines_are_counted_as_they_are_done():
     done = []
-    writer = Writer(translator(), tokenizer(), replace(SMALL, batch_tokens=16))
+    writer = TextGenerator(translator(), tokenizer(), replace(SMALL, batch_tokens=16))
     list(writer.outputs(texts(10), on_done=done.append))
     assert sum(done) == 10
     assert len(done) > 2
@@ -163,8 +163,8 @@ def test_the_score_of_a_sample_is_its_mean_log_probability():
 def test_another_tokenizer_may_write():
     other = tokenizer([f"v{number}" for number in range(25)])
     model = translator()
-    (ours,) = next(Writer(model, tokenizer(), SMALL).outputs(["w19 w24"]))
-    (theirs,) = next(Writer(model, tokenizer(), SMALL, other).outputs(["w19 w24"]))
+    (ours,) = next(TextGenerator(model, tokenizer(), SMALL).outputs(["w19 w24"]))
+    (theirs,) = next(TextGenerator(model, tokenizer(), SMALL, other).outputs(["w19 w24"]))
     assert ours.text.replace("w", "v") == theirs.text != ""
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from talkconv.bench.generate import SETTINGS, language_model_steps, make_marian
+from talkconv.bench.generation import SETTINGS, language_model_steps, make_marian
 from talkconv.cli import app
 
 

@@ -7,9 +7,9 @@ import torch
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from talkconv.evaluation.generate import generate, windows
-from talkconv.evaluation.generation import generate_texts
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.generation.generate import generate, windows
+from talkconv.generation.text_generator import generate_texts
+from talkconv.runs.generation_settings import GenerationSettings
 from tests.evaluation.cases import SMALL, language_model, make_run, texts, tokenizer, translator
 
 

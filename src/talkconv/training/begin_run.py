@@ -9,12 +9,12 @@ from typing import Any
 import tomli_w
 from transformers.trainer_callback import TrainerState
 
-from talkconv.data.folders import whole_file
 from talkconv.data.prepared import Prepared
-from talkconv.evaluation.run import CARD, RunCard
-from talkconv.training import checkpoint as checkpoints
+from talkconv.files import write_text
+from talkconv.runs import checkpoints
+from talkconv.runs.card import CARD, RunCard
 from talkconv.training.recipe import MODEL_KEYS, Recipe, as_toml, make_recipe, override, read_toml
-from talkconv.training.settings import CHANGEABLE
+from talkconv.training.training_settings import CHANGEABLE
 
 RECIPE = "recipe.toml"
 
@@ -79,14 +79,13 @@ def write_run(out: Path, beginning: Beginning, prepared: Prepared) -> None:
     """Everything that stands in a run before its first step."""
     recipe = beginning.recipe
     out.mkdir(parents=True, exist_ok=True)
-    checkpoints.recover(out)
+    checkpoints.recover_run(out)
     card = card_of(recipe, prepared)
     sections = recipe.sections()
     if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
         # `talkconv tune` may have found better ones than the recipe's
         card = replace(card, generation=RunCard.read(out).generation)
-    with whole_file(out / RECIPE) as path:
-        path.write_text(tomli_w.dumps(sections), encoding="utf-8")
+    write_text(out / RECIPE, tomli_w.dumps(sections))
     # the card comes last: a folder without it is no run yet
     card.write(out)
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.beam_search import BeamSettings, Hypotheses
+from talkconv.runs.generation_settings import GenerationSettings
 
 # (line, counted from 0; its tokens): a source that was cut off
 OnCut = Callable[[int, int], None]
@@ -29,8 +29,8 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Writer:
-    """A model with what it takes to read and write text."""
+class TextGenerator:
+    """Generates outputs for texts, with one network and its tokenizers."""
 
     model: TaLKConvPreTrainedModel
     tokenizer: PreTrainedTokenizerBase
@@ -188,7 +188,7 @@ def generate_texts(
     >>> next(outputs)[0].text  # doctest: +SKIP
     'A man.'
     """
-    return Writer(model, tokenizer, settings).outputs(texts, n_best, on_cut)
+    return TextGenerator(model, tokenizer, settings).outputs(texts, n_best, on_cut)
 
 
 def batches_of(sources: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[list[int]]:

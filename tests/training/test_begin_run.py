@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from talkconv.data.prepared import open_prepared
-from talkconv.evaluation.run import RunCard
+from talkconv.runs.card import RunCard
+from talkconv.training.begin_run import card_of
 from talkconv.training.recipe import read_recipe
 from talkconv.training.record import read_log
-from talkconv.training.run import card_of
 from talkconv.training.train import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
 

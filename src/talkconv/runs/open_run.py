@@ -1,9 +1,9 @@
-"""What a run folder is, and how to open it: its card, one of its models, and the tokenizer."""
+"""Opens a run folder: its card, one of its networks, and the tokenizer."""
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,87 +11,25 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from talkconv.data.folders import whole_file
-from talkconv.data.settings import TASKS
+from talkconv.conventions import LANGUAGE_MODELLING, TRANSLATION
 from talkconv.data.tokenizer import load_tokenizer
-from talkconv.evaluation.settings import GenerationSettings
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.convert import TARGET_TOKENIZER
-
-CARD = "run.json"
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class RunCard:
-    """`run.json`: what generation and evaluation need to know of a run."""
-
-    task: str
-    # the recipe's name
-    recipe: str
-    # the prepared data, an absolute path, and the fingerprint of its vocabulary
-    data: str | None = None
-    fingerprint: str | None = None
-    source_lang: str | None = None
-    target_lang: str | None = None
-    generation: GenerationSettings = field(default_factory=GenerationSettings)
-    # what the paper reports: metric, score, table
-    paper: dict[str, Any] | None = None
-    # what chose the best checkpoint on the validation set
-    metric: str | None = None
-    # which of the run's models is meant where none is named: best, last, averaged
-    model: str = "best"
-    format: int = FORMAT
-
-    def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task must be one of {TASKS}, got {self.task!r}")
-        if self.format != FORMAT:
-            raise ValueError(
-                f"this version reads run cards of format {FORMAT}, got {self.format}: "
-                "use the version of talkconv that wrote it"
-            )
-
-    def write(self, folder: Path) -> None:
-        """Replaces the card of `folder` at once: a reader sees the old one or the new one."""
-        with whole_file(folder / CARD) as path:
-            path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
-
-    @classmethod
-    def read(cls, folder: Path) -> "RunCard":
-        path = folder / CARD
-        try:
-            values = json.loads(path.read_text(encoding="utf-8"))
-            return cls.of(values)
-        except FileNotFoundError as error:
-            raise ValueError(
-                f"{folder} has no {CARD}: give a folder that `talkconv train` wrote"
-            ) from error
-        except (json.JSONDecodeError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} must be the card of a run: {error}") from error
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "RunCard":
-        if not isinstance(values, Mapping) or not isinstance(values.get("generation"), Mapping):
-            raise ValueError("it must be an object with a `generation` object in it")
-        unknown = sorted(set(values) - {each.name for each in fields(cls)})
-        if unknown:
-            raise ValueError(f"it must not have a key {unknown[0]!r}")
-        return cls(**{**values, "generation": GenerationSettings.of(values["generation"])})
+from talkconv.runs.card import CARD, RunCard
 
 
 @dataclass(frozen=True)
 class Run:
-    """A model that is ready to write, with all that belongs to it."""
+    """A network that is ready to generate, with its tokenizers and its card."""
 
     model: TaLKConvPreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    # of what the model writes; another than `tokenizer` only in converted networks
+    # for the network's outputs; it differs from `tokenizer` only in converted networks
     target_tokenizer: PreTrainedTokenizerBase
     card: RunCard
     folder: Path
-    # where the model itself stands: `folder`, or one of the models in it
+    # the folder of the network itself: `folder`, or one of the folders in it
     weights: Path
 
 
@@ -121,7 +59,7 @@ def open_run(
 
 
 def load_tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
-    """Our tokenizer of raw text, or any of transformers' where the folder says so."""
+    """Load our tokenizer of raw text, or the tokenizer of transformers that the folder names."""
     try:
         config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as error:
@@ -146,7 +84,7 @@ def _load_model(folder: Path) -> TaLKConvPreTrainedModel:
 
 @contextlib.contextmanager
 def _no_progress_bar() -> Iterator[None]:
-    """Weights load in a moment, and standard error is for what went wrong."""
+    """Hide transformers' bar: the weights load in a moment, and standard error is for errors."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -163,8 +101,8 @@ def _card_of_model(folder: Path) -> RunCard:
             "it has neither"
         )
     config = AutoConfig.from_pretrained(folder)
-    # sources say nothing of lengths: what a translation needs suits every encoder and decoder
-    task = "translation" if config.is_encoder_decoder else "language_modelling"
+    # the settings of a translation suit every network with an encoder
+    task = TRANSLATION if config.is_encoder_decoder else LANGUAGE_MODELLING
     return RunCard(task=task, recipe=folder.name)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from talkconv.training.settings import TrainingSettings
+from talkconv.training.training_settings import TrainingSettings
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.runs.generation_settings import GenerationSettings
 
 
 def test_defaults():

@@ -10,10 +10,10 @@ from typing import Any, TextIO
 
 import torch
 
-from talkconv.evaluation.generation import Output, Writer
-from talkconv.evaluation.messages import one_message
-from talkconv.evaluation.run import open_run
-from talkconv.evaluation.settings import GenerationSettings
+from talkconv.generation.text_generator import Output, TextGenerator
+from talkconv.messages import one_message
+from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.runs.open_run import open_run
 
 # how long a line waits for others that come with it
 TOGETHER = 0.02
@@ -38,12 +38,12 @@ def generate(
     opened = open_run(run, model)
     settings = opened.card.generation.changed(changes or {})
     torch.manual_seed(seed)
-    writer = Writer(opened.model, opened.tokenizer, settings, opened.target_tokenizer)
-    writer.check(n_best)
+    generator = TextGenerator(opened.model, opened.tokenizer, settings, opened.target_tokenizer)
+    generator.check(n_best)
     name = "standard input" if file == "-" else file
     said = CutLines(name, settings)
     out = out or sys.stdout
-    for number, outputs in enumerate(_outputs(writer, file, n_best, said), start=1):
+    for number, outputs in enumerate(_outputs(generator, file, n_best, said), start=1):
         for output in outputs:
             print(_line(output, number if n_best > 1 else None, scores), file=out)
         out.flush()
@@ -72,14 +72,16 @@ class CutLines:
         )
 
 
-def _outputs(writer: Writer, file: str, n_best: int, said: CutLines) -> Iterator[list[Output]]:
+def _outputs(
+    generator: TextGenerator, file: str, n_best: int, said: CutLines
+) -> Iterator[list[Output]]:
     if file != "-":
         with open_text(Path(file)) as lines:
-            yield from writer.outputs(_without_ends(lines, file), n_best, said)
+            yield from generator.outputs(_without_ends(lines, file), n_best, said)
         return
     lines_in = _without_ends(sys.stdin, "standard input")
-    for window in windows(lines_in, writer.settings.read_ahead):
-        yield from writer.outputs(window, n_best, said)
+    for window in windows(lines_in, generator.settings.read_ahead):
+        yield from generator.outputs(window, n_best, said)
         said.first += len(window)
 
 

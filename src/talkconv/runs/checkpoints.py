@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from talkconv.data.batching import Position
+from talkconv.files import (
+    next_folder,
+    recover,
+    remove_folder,
+    replace_folder,
+    unfinished_name,
+)
 
 CHECKPOINTS = "checkpoints"
 POSITION = "position.json"
 STATE = "trainer_state.json"
-# what a network needs to be loaded; the rest of a checkpoint is for training to go on
+# the files of a checkpoint that only the training needs
 _NOT_OF_THE_NETWORK = (POSITION, STATE, "optimizer.*", "scheduler.pt", "scaler.pt", "*_fsdp*")
 _PREFIX = "checkpoint-"
 
@@ -41,11 +48,11 @@ def checkpoint_path(run: Path, step: int) -> Path:
 
 @contextlib.contextmanager
 def whole(final: Path, *, writes: bool, wait: Callable[[], object]) -> Iterator[Path]:
-    """A folder to write into, which becomes `final` when all is on disk, or vanishes.
+    """Yield a folder to write into, which becomes `final` when all is on disk, or is removed.
 
-    All processes of a run come here together: one of them `writes`, all `wait` for each other.
+    All processes of a run enter together: one of them `writes`, and all `wait` for each other.
     """
-    unfinished = final.with_name(f".{final.name}.unfinished")
+    unfinished = unfinished_name(final)
     if writes:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
@@ -54,10 +61,9 @@ def whole(final: Path, *, writes: bool, wait: Callable[[], object]) -> Iterator[
         yield unfinished
         wait()
         if writes:
-            _sync(unfinished)
-            replace(unfinished, final)
+            replace_folder(unfinished, final)
     except Exception as error:
-        # libraries say that the disk is full each in its own way; what they had begun takes room
+        # each library reports a full disk in its own way; what it had begun takes room
         free = shutil.disk_usage(final.parent).free
         raise NotSaved(
             f"{final} could not be written ({error}); the disk has {free / 1e6:.0f} MB left. "
@@ -69,45 +75,23 @@ def whole(final: Path, *, writes: bool, wait: Callable[[], object]) -> Iterator[
     wait()
 
 
-def replace(new: Path, folder: Path) -> None:
-    """Put `new` in the place of `folder`. No system exchanges two folders at once everywhere:
-    recover() undoes what a kill between the two renames leaves."""
-    old = _old(folder)
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
-    new.rename(folder)
-    _sync_folder(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def recover(run: Path) -> None:
-    """Take away what a killed process left half-written."""
+def recover_run(run: Path) -> None:
+    """Remove what a killed process left half-written in a run."""
     for parent in (run, run / CHECKPOINTS):
-        for old in parent.glob(".*.old"):
-            folder = parent / old.name[1:].removesuffix(".old")
-            if not folder.exists():
-                old.rename(folder)
-        for left in (*parent.glob(".*.old"), *parent.glob(".*.unfinished")):
-            shutil.rmtree(left, ignore_errors=True)
+        recover(parent)
 
 
 def keep_last(run: Path, keep: int) -> None:
     """Remove all checkpoints but the last ones."""
     for checkpoint in checkpoints_of(run)[:-keep]:
-        # under another name first: a folder that is half removed must not look like a checkpoint
-        doomed = checkpoint.with_name(f".{checkpoint.name}.unfinished")
-        checkpoint.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
+        remove_folder(checkpoint)
 
 
 def publish(checkpoint: Path, folder: Path) -> None:
     """Make `folder` the network of a checkpoint, without copying where the disk can link."""
-    new = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(new, ignore_errors=True)
     ignore = shutil.ignore_patterns(*_NOT_OF_THE_NETWORK)
-    shutil.copytree(checkpoint, new, copy_function=_link, ignore=ignore)
-    replace(new, folder)
+    with next_folder(folder) as new:
+        shutil.copytree(checkpoint, new, copy_function=_link, ignore=ignore, dirs_exist_ok=True)
 
 
 def write_position(checkpoint: Path, position: Position) -> None:
@@ -126,31 +110,8 @@ def read_position(checkpoint: Path) -> Position:
         ) from error
 
 
-def _old(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
-
-
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _sync(folder: Path) -> None:
-    """Wait until everything in `folder` is on disk: only then may its name be the final one."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    # Windows cannot open folders, and needs no such thing
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from talkconv.data.batching import Position
-from talkconv.training import checkpoint as checkpoints
-from talkconv.training.checkpoint import (
+from talkconv.files import replace_folder
+from talkconv.runs import checkpoints
+from talkconv.runs.checkpoints import (
     NotSaved,
     checkpoint_path,
     checkpoints_of,
     keep_last,
     publish,
     read_position,
-    recover,
-    replace,
+    recover_run,
     step_of,
     whole,
     write_position,
@@ -112,7 +112,7 @@ def test_a_kill_at_any_moment_leaves_the_old_folder_or_the_new_one(tmp_path, mom
             (unfinished / "file").write_text("new")
 
     killed_at(moment, write)
-    recover(tmp_path)
+    recover_run(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
     assert (tmp_path / "best" / "file").read_text() in ("old", "new")
 
@@ -121,7 +121,7 @@ def test_a_kill_between_the_two_renames_is_undone(tmp_path):
     make(tmp_path / ".best.old", "old")
     make(tmp_path / ".best.unfinished", "new")
     make(tmp_path / "checkpoints" / ".checkpoint-3.unfinished")
-    recover(tmp_path)
+    recover_run(tmp_path)
     assert (tmp_path / "best" / "file").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best", "checkpoints"]
     assert list((tmp_path / "checkpoints").iterdir()) == []
@@ -129,7 +129,7 @@ def test_a_kill_between_the_two_renames_is_undone(tmp_path):
 
 def test_replace_takes_the_place_of_a_folder(tmp_path):
     make(tmp_path / "best", "old")
-    replace(make(tmp_path / "new", "new"), tmp_path / "best")
+    replace_folder(make(tmp_path / "new", "new"), tmp_path / "best")
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
     assert (tmp_path / "best" / "file").read_text() == "new"
 

@@ -1,0 +1,1 @@
+"""A network to text: batches by length, search, and the command."""

@@ -1,0 +1,1 @@
+"""Run folders: their card, their checkpoints, and how to open the network in them."""
