@@ -6,8 +6,13 @@ from pathlib import Path
 os.environ["TRITON_INTERPRET"] = "1"
 
 import pytest
+import torch
 
 from talkconv.ops import cpu
+
+# The workers of pytest-xdist share the cores: with more than one thread each they would wait for
+# each other. Tests of threads ask for their own number.
+torch.set_num_threads(1)
 
 # `make sanitize` runs the tests on another build of the kernel
 _OTHER_LIBRARY = os.environ.get("TALKCONV_TEST_LIBRARY")
@@ -31,3 +36,18 @@ def implementation(request, monkeypatch):
     _KERNEL.isa = request.param
     yield request.param
     _KERNEL.isa = best
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with real text and with what other people's programs answered."""
+    folder = os.environ.get("TALKCONV_SHARED")
+    if not folder:
+        pytest.skip("TALKCONV_SHARED is not set: it names the folder with texts and fixtures")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def fixtures(shared) -> Path:
+    """The folder with the answers of other people's programs."""
+    return shared / "fixtures"

@@ -1,4 +1,4 @@
-import time
+import sys
 
 import torch
 
@@ -8,22 +8,18 @@ from talkconv.bench.measure import Timing, measure, peak_memory_of
 def test_contestants_take_turns():
     turns = []
 
-    def contestant(name, seconds):
-        def run():
-            turns.append(name)
-            time.sleep(seconds)
-
-        return run
+    def timer(run):
+        """Run, and say how long it would take: a busy machine cannot disturb this clock."""
+        turns.append(run())
+        return {"q": 0.002, "s": 0.03}[turns[-1]]
 
     timings = measure(
-        {"quick": contestant("quick", 0.002), "slow": contestant("slow", 0.03)},
-        seconds=0.01,
-        turn=0.01,
+        {"quick": lambda: "q", "slow": lambda: "s"}, seconds=0.01, turn=0.01, timer=timer
     )
     assert timings["quick"].median < timings["slow"].median
     assert timings["quick"].runs >= 15
     # quick runs several times in its turn, slow once, and neither runs all its rounds in one go
-    rounds = "".join("s" if name == "slow" else "q" for name in turns)
+    rounds = "".join(turns)
     assert "sqq" in rounds
     assert "qqs" in rounds
     assert "ss" not in rounds[4:]
@@ -38,6 +34,7 @@ def test_spread_is_the_quartiles():
 
 def test_peak_memory_sees_a_large_tensor():
     peak = peak_memory_of(lambda: torch.ones(20 << 20))
-    if peak is None:
-        return  # the system does not tell
-    assert 79 << 20 < peak < 100 << 20
+    if sys.platform == "linux":
+        assert 79 << 20 < peak < 100 << 20
+    else:
+        assert peak is None

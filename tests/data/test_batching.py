@@ -1,6 +1,4 @@
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +6,8 @@ import torch
 from datasets import Dataset, Features, Sequence, Value, concatenate_datasets
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from talkconv.conventions import IGNORED_LABEL
 from talkconv.data.batching import (
-    IGNORED,
     Batches,
     Blocks,
     Column,
@@ -65,7 +63,7 @@ def test_pairs_pad_sources_and_leave_padding_of_targets_out_of_the_loss():
     pairs = Pairs(dataset(source=[[5, EOS], [6, 7, EOS]], target=[[8, 9, EOS], [EOS]]))
     batch = pairs.collate(np.array([0, 1]))
     assert batch["input_ids"].tolist() == [[5, EOS, PAD], [6, 7, EOS]]
-    assert batch["labels"].tolist() == [[8, 9, EOS], [EOS, IGNORED, IGNORED]]
+    assert batch["labels"].tolist() == [[8, 9, EOS], [EOS, IGNORED_LABEL, IGNORED_LABEL]]
     assert batch["input_ids"].dtype == torch.int64
 
 
@@ -73,7 +71,11 @@ def test_blocks_follow_the_token_before_them():
     blocks = Blocks(dataset(tokens=[[5, 6, 7], [8, EOS, 9], [10]]))
     batch = blocks.collate(np.array([0, 1, 2]))
     assert batch["input_ids"].tolist() == [[EOS, 5, 6, 7], [7, 8, EOS, 9], [9, 10, PAD, PAD]]
-    assert batch["labels"].tolist() == [[EOS, 5, 6, 7], [7, 8, EOS, 9], [9, 10, IGNORED, IGNORED]]
+    assert batch["labels"].tolist() == [
+        [EOS, 5, 6, 7],
+        [7, 8, EOS, 9],
+        [9, 10, IGNORED_LABEL, IGNORED_LABEL],
+    ]
 
 
 @pytest.mark.parametrize("tokens", [31, 100, 10_000])
@@ -188,11 +190,8 @@ def test_little_is_padding_in_lengths_like_those_of_sentences():
     assert padding_share(pairs, Batches(pairs, tokens=4000).plan(0)) < 0.08
 
 
-def test_at_most_8_percent_are_padding_in_multi30k():
-    shared = os.environ.get("TALKCONV_SHARED")
-    if not shared:
-        pytest.skip("TALKCONV_SHARED is not set: it names the folder with Multi30k")
-    folder = Path(shared) / "data" / "multi30k"
+def test_at_most_8_percent_are_padding_in_multi30k(shared):
+    folder = shared / "data" / "multi30k"
     texts = {
         name: (folder / f"train.{lang}").read_text(encoding="utf-8").split("\n")[:-1]
         for name, lang in [("source", "de"), ("target", "en")]

@@ -1,23 +1,9 @@
-import os
 from pathlib import Path
 
 import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks as small as these gain nothing from threads, and wait for them on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
-def authors() -> Path:
+def authors(fixtures) -> Path:
     """Checkpoints of the authors' own networks and what those networks answered."""
-    shared = os.environ.get("TALKCONV_SHARED")
-    if not shared:
-        pytest.skip("TALKCONV_SHARED is not set: it names the folder with the authors' fixtures")
-    return Path(shared) / "fixtures" / "authors"
+    return fixtures / "authors"

@@ -1,22 +1,12 @@
 import io
 
 import pytest
-import torch
 from datasets import disable_progress_bars
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
 from talkconv.training.train import Request
 from tests.training.cases import write_prepared, write_recipe
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Networks as small as these gain nothing from threads, and wait for them on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
