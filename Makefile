@@ -20,11 +20,11 @@ demo: setup
 	$(BIN)/talkconv demo
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # the long grids
 test-slow: setup
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n auto -m slow
 
 # the same tests as on a machine without a compiler
 test-eager:
@@ -32,7 +32,7 @@ test-eager:
 	build/eager/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^torch==' constraints.txt)
 	build/eager/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  -C cmake.define.TALKCONV_KERNEL=OFF -C build-dir=build/eager-kernel '.[dev]'
-	build/eager/bin/python -m pytest
+	build/eager/bin/python -m pytest -n auto tests
 
 # the kernel's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 sanitize: setup

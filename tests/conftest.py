@@ -1,10 +1,6 @@
 import os
 from pathlib import Path
 
-# Triton reads this when it is imported, whoever imports it first: the GPU kernels run in its
-# interpreter here. What needs its compiler runs in a process of its own.
-os.environ["TRITON_INTERPRET"] = "1"
-
 import pytest
 import torch
 

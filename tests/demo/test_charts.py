@@ -1,4 +1,3 @@
-import doctest
 import itertools
 import re
 import xml.etree.ElementTree as ET
@@ -7,10 +6,6 @@ import pytest
 
 from talkconv.demo import charts
 from talkconv.demo.charts import HEIGHT, WIDTH, Axis, Line, chart, nice_ticks, powers_of_ten
-
-
-def test_docstrings_tell_the_truth():
-    assert doctest.testmod(charts).failed == 0
 
 
 def drawn(points, *more, log=False):

@@ -1,13 +1,6 @@
-import doctest
-
 import pytest
 
-from talkconv.demo import translations
 from talkconv.demo.translations import Translation, bleu_of, chosen, marked
-
-
-def test_docstrings_tell_the_truth():
-    assert doctest.testmod(translations).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,10 @@
-import doctest
-
 import pytest
 import torch
 
-from talkconv.demo import windows
 from talkconv.demo.windows import windows_of
 from talkconv.layers.talk_conv import TaLKConv
 from talkconv.ops import reference
 from tests.demo.cases import tiny_model
-
-
-def test_docstrings_tell_the_truth():
-    assert doctest.testmod(windows).failed == 0
 
 
 def test_there_is_one_reach_for_each_layer_head_and_token():

@@ -1,20 +1,10 @@
-import doctest
-import importlib
 import itertools
-import pkgutil
 import subprocess
 import sys
 
 import pytest
 
 from talkconv.data import toy
-
-MODULES = ["", *(f".{module.name}" for module in pkgutil.iter_modules(toy.__path__))]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_docstrings_tell_the_truth(name):
-    assert doctest.testmod(importlib.import_module(f"talkconv.data.toy{name}")).failed == 0
 
 
 def test_the_sizes_are_those_asked_for_and_no_sentence_comes_twice():

@@ -1,0 +1,17 @@
+"""What the tests and the examples in docstrings share."""
+
+import os
+
+# Triton reads this when it is imported, whoever imports it first: the GPU kernels run in its
+# interpreter here. What needs its compiler runs in a process of its own.
+os.environ["TRITON_INTERPRET"] = "1"
+
+import pytest
+import torch
+from torch import nn
+
+
+@pytest.fixture(autouse=True)
+def _names_of_examples(doctest_namespace):
+    """Give every example in a docstring the names that a reader takes for granted."""
+    doctest_namespace.update(torch=torch, nn=nn)
