@@ -1,0 +1,207 @@
+"""Every private name of another package that `src/` uses stands here, with its reason.
+
+Private names may change with any release of their package. This list shows what that could break;
+a name that is not on it fails, and so does an entry that nothing uses any more.
+"""
+
+import ast
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import talkconv
+from tests.private_names import Package, Use
+
+
+class Entry(NamedTuple):
+    """Why a private name is used, and what happens if its package removes or renames it."""
+
+    reason: str
+    without_it: str
+
+
+IN_EVERY_CALL = "Calls of talk_conv raise an AttributeError, and every test of the operation fails."
+IN_GENERATION = "generate() raises or becomes slow, and the tests of generation fail."
+IN_TRAINING = "`talkconv train` raises an AttributeError, and the tests of training fail."
+NEVER_CALLED = "transformers no longer calls the override, and the tests named after it fail."
+
+ALLOWED = {
+    # torch: which road a call of the operation takes
+    "*._is_zerotensor": Entry(
+        "A tensor of symbolic zeros has no memory that a kernel could read.", IN_EVERY_CALL
+    ),
+    "torch._C._dynamo.guards.TensorGuards": Entry(
+        "One call compares tensors with those of an earlier call.",
+        "Every call is checked anew, which takes longer and gives the same result.",
+    ),
+    "torch._C._functorch.peek_interpreter_stack": Entry(
+        "torch.func's transforms need the autograd.Function, not the registered operator.",
+        IN_EVERY_CALL,
+    ),
+    "torch._C._has_storage": Entry(
+        "Tensors of batched gradients have no memory that a kernel could read.", IN_EVERY_CALL
+    ),
+    "torch._C._is_tracing": Entry("A tracer must see the registered operator.", IN_EVERY_CALL),
+    "torch._C._len_torch_dispatch_stack": Entry(
+        "A dispatch mode must see the registered operator.", IN_EVERY_CALL
+    ),
+    "torch.autograd.forward_ad._current_level": Entry(
+        "Forward-mode differentiation needs the autograd.Function.", IN_EVERY_CALL
+    ),
+    # transformers: what a network is to it
+    "transformers.PreTrainedModel._init_weights": Entry(
+        "This is the documented hook for the initial weights of a network.", NEVER_CALLED
+    ),
+    "transformers.PreTrainedModel._no_split_modules": Entry(
+        "This is the documented list of modules that stay on one device.", NEVER_CALLED
+    ),
+    "transformers.PreTrainedModel._tied_weights_keys": Entry(
+        "This is the documented list of weights that share their memory.", NEVER_CALLED
+    ),
+    "transformers.GenerationMixin._is_stateful": Entry(
+        "It says that a cache cannot go back as far as assisted generation may ask.", NEVER_CALLED
+    ),
+    "*._is_hf_initialized": Entry(
+        "A padding row that was loaded must not be set to zero.",
+        "The padding row of a loaded network becomes zero, and the tests of loading fail.",
+    ),
+    # transformers: generation
+    "transformers.GenerationMixin._beam_search": Entry(
+        "Our beam search costs half as much as the one of transformers.", IN_GENERATION
+    ),
+    "transformers.GenerationMixin._expand_inputs_for_generation": Entry(
+        "The states of the encoder are not copied for each beam.", IN_GENERATION
+    ),
+    "transformers.GenerationMixin._prepare_cache_for_generation": Entry(
+        "generate() must start with the network's own cache.", IN_GENERATION
+    ),
+    "transformers.GenerationMixin._prepare_text_encoder_decoder_kwargs_for_generation": Entry(
+        "The padding of the source is noted before generate() forgets the tokens.", IN_GENERATION
+    ),
+    "*._eos_token_tensor": Entry("It holds the prepared ends of a text.", IN_GENERATION),
+    "*._pad_token_tensor": Entry("It holds the prepared padding.", IN_GENERATION),
+    "*._is_user_defined": Entry(
+        "A cache that the caller brought must not be reset.", IN_GENERATION
+    ),
+    # transformers: the tokenizer
+    "transformers.PreTrainedTokenizerBase._decode": Entry(
+        "Tokens become raw text by the rules of Moses.", NEVER_CALLED
+    ),
+    "transformers.PreTrainedTokenizerBase._encode_plus": Entry(
+        "Raw text is tokenized by the rules of Moses first.", NEVER_CALLED
+    ),
+    "transformers.PreTrainedTokenizerBase._switch_to_input_mode": Entry(
+        "The language of the source decides which rules apply.", NEVER_CALLED
+    ),
+    "transformers.PreTrainedTokenizerBase._switch_to_target_mode": Entry(
+        "The language of the target decides which rules apply.", NEVER_CALLED
+    ),
+    # transformers: training
+    "*(_internal_call=)": Entry("Saving must not upload anything.", IN_TRAINING),
+    "*._n_gpu": Entry("One process drives one GPU; torchrun starts more of them.", IN_TRAINING),
+    "transformers.Trainer._created_lr_scheduler": Entry(
+        "It tells the Trainer that the schedule was made by create_scheduler().", IN_TRAINING
+    ),
+    "transformers.Trainer._init_training_state": Entry(
+        "A resumed run follows the recipe's intervals, not the checkpoint's.", NEVER_CALLED
+    ),
+    "transformers.Trainer._load_from_checkpoint": Entry(
+        "Weights of another network are refused.", NEVER_CALLED
+    ),
+    "transformers.Trainer._load_rng_state": Entry(
+        "Random numbers are seeded for each batch.", NEVER_CALLED
+    ),
+    "transformers.Trainer._save": Entry("A network is saved without a pickle.", NEVER_CALLED),
+    "transformers.Trainer._save_checkpoint": Entry(
+        "A checkpoint is complete or absent.", NEVER_CALLED
+    ),
+    "transformers.Trainer._save_optimizer_and_scheduler": Entry(
+        "It writes a part of a checkpoint.", IN_TRAINING
+    ),
+    "transformers.Trainer._save_rng_state": Entry(
+        "Random numbers are seeded for each batch.", NEVER_CALLED
+    ),
+    "transformers.Trainer._save_scaler": Entry("It writes a part of a checkpoint.", IN_TRAINING),
+    # other packages
+    "*._indices": Entry(
+        "Rows are read as they lie on disk, which holds if `datasets` has not reordered them.",
+        "Opening prepared data raises an AttributeError, and the tests of batching fail.",
+    ),
+    "*._extract_corpus_statistics": Entry(
+        "Confidence intervals need the statistics of each line from sacreBLEU.",
+        "`talkconv evaluate` raises an AttributeError, and the tests of BLEU fail.",
+    ),
+    "*._compute_score_from_stats": Entry(
+        "Confidence intervals need scores from sums of such statistics.",
+        "`talkconv evaluate` raises an AttributeError, and the tests of BLEU fail.",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def uses() -> list[Use]:
+    return Package.of(Path(talkconv.__file__).parent).uses()
+
+
+def test_every_private_name_in_use_is_on_the_list(uses):
+    new = [f"{use.file}:{use.line} uses {use.name}" for use in uses if use.name not in ALLOWED]
+    assert not new, "\n".join(["use a public name, or give the reason in ALLOWED:", *new])
+
+
+def test_every_name_on_the_list_is_in_use(uses):
+    unused = sorted(set(ALLOWED) - {use.name for use in uses})
+    assert not unused, f"remove from ALLOWED what nothing uses any more: {unused}"
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_every_name_on_the_list_has_its_reason(name):
+    for sentence in ALLOWED[name]:
+        assert len(sentence.split()) >= 4
+        assert sentence.endswith(".")
+
+
+def names_in(text: str) -> set[str]:
+    return {use.name for use in Package("talkconv", {"mine.py": ast.parse(text)}).uses()}
+
+
+TRAINER = "from transformers import Trainer\nclass Mine(Trainer):\n    "
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import torch\ntorch._C._is_tracing()", "torch._C._is_tracing"),
+        ("from torch import _C", "torch._C"),
+        ("import torch._dynamo", "torch._dynamo"),
+        (
+            "from torch import autograd as a\na.forward_ad._level",
+            "torch.autograd.forward_ad._level",
+        ),
+        ("def ask(tensor): return tensor._is_zerotensor()", "*._is_zerotensor"),
+        ("def ask(tensor): return getattr(tensor, '_x', 0)", "*._x"),
+        ("def call(function): function(_internal=1)", "*(_internal=)"),
+        (f"{TRAINER}def _save(self): pass", "transformers.Trainer._save"),
+        (f"{TRAINER}def go(self): self._save()", "transformers.Trainer._save"),
+        (f"{TRAINER}def go(self): super()._save()", "transformers.Trainer._save"),
+        (f"{TRAINER}def go(self): self._tr_loss = 0", "transformers.Trainer._tr_loss"),
+    ],
+)
+def test_private_names_are_found(text, name):
+    assert names_in(text) == {name}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\ntorch.compile, torch.__version__",
+        "from talkconv.ops import _anything",
+        "def _mine(_x): return _mine(_x=_x)",
+        "class Mine:\n    def __init__(self): self._x = 0\ndef ask(mine): return mine._x",
+        f"{TRAINER}def go(self): self._surely_not_theirs = 1",
+        "def change(edge): return edge._replace(x=1)",
+        "class Call:\n    _fields_ = []",
+    ],
+)
+def test_other_names_are_not(text):
+    assert names_in(text) == set()
