@@ -35,6 +35,20 @@ def write_text(folder: Path) -> Path:
     return folder
 
 
+def write_segmented(folder: Path) -> Path:
+    """Pairs as others prepare them: tokenized, segmented, with the codes file and two test sets."""
+    english = ["the do@@ g runs .", "the cat sleep@@ s .", "a do@@ g does n&apos;t sleep ."]
+    german = ["der hund läu@@ ft .", "die kat@@ ze schlä@@ ft .", "ein hund schlä@@ ft nicht ."]
+    for split in ("train", "valid", "test", "test2017"):
+        write(folder / f"{split}.en", english)
+        write(folder / f"{split}.de", german)
+    write(
+        folder / "codes.bpe",
+        ["#version: 0.2", "d o", "t h", "th e</w>", "r u", "ru n", "run s</w>"],
+    )
+    return folder
+
+
 def left_in(folder: Path) -> list[str]:
     """Everything in a folder, hidden or not."""
     return sorted(path.name for path in folder.iterdir())

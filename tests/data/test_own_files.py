@@ -36,6 +36,27 @@ def test_summaries(tmp_path):
     assert found == {split: [("long", "short")] for split in ("train", "valid", "test")}
 
 
+def test_further_test_sets(tmp_path):
+    for split in ("train", "valid", "test2017", "test_coco"):
+        for lang in ("de", "en"):
+            write(tmp_path / f"{split}.{lang}", [f"{split} {lang}"])
+    # these belong to others
+    for name in ("test2017.fr", "testing", "test.en.bak", "test2018.en.txt"):
+        write(tmp_path / name, ["x"])
+    found = rows_of(pairs(tmp_path, PAIRS))
+    assert list(found) == ["train", "valid", "test2017", "test_coco"]
+    assert found["test2017"] == [("test2017 de", "test2017 en")]
+    write(tmp_path / "test2018.de.gz", ["half"])
+    with pytest.raises(ValueError, match=r"test2018\.en"):
+        pairs(tmp_path, PAIRS)
+
+
+def test_further_running_text(tmp_path):
+    for name in ("train", "valid", "test", "test-new"):
+        write(tmp_path / f"{name}.txt", [name])
+    assert rows_of(text(tmp_path, WORDS))["test-new"] == [("test-new",)]
+
+
 def test_running_text(tmp_path):
     for split in ("train", "dev"):
         write(tmp_path / f"{split}.txt", ["a b", "", "c"])

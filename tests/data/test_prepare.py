@@ -26,6 +26,7 @@ from tests.data.cases import (
     left_in,
     write,
     write_pairs,
+    write_segmented,
     write_text,
 )
 from tests.data.test_iwslt import write_iwslt
@@ -116,6 +117,41 @@ def test_subwords_for_running_text(tmp_path):
     )
     tokens = [*chain(*prepared.split("test")["tokens"])]
     assert prepared.tokenizer().decode(tokens[1:]).startswith("= A title =")
+
+
+def test_text_that_others_segmented(tmp_path):
+    settings = DataSettings(corpus="pairs", source_lang="en", target_lang="de", codes="codes.bpe")
+    raw = write_segmented(tmp_path / "raw")
+    prepared = prepare("translation", settings, raw, tmp_path / "out", workers=1)
+    assert prepared.splits() == ["train", "valid", "test", "test2017"]
+    tokenizer, row = prepared.tokenizer(), prepared.split("test2017")[0]
+    assert tokenizer.convert_ids_to_tokens(row["source"])[:3] == ["the", "do@@", "g"]
+    assert tokenizer.unk_token_id not in row["target"]
+    # one dictionary for both sides
+    assert tokenizer.convert_ids_to_tokens(row["target"])[-2:] == [".", "</s>"]
+    sources, references = prepared.texts("test2017")
+    # sources are as the tokenizer reads them, references are as it writes
+    assert tokenizer(sources[0])["input_ids"] == row["source"]
+    assert references[0] == tokenizer.decode(row["target"][:-1]) == "der hund läuft ."
+    assert references[0] == tokenizer.tokenized_text("der hund läu@@ ft .")
+    # new lines need no marks
+    assert tokenizer("the dog runs .")["input_ids"] == row["source"]
+
+
+def test_codes_that_are_not_there(tmp_path, raw):
+    settings = dataclasses.replace(PAIRS, vocabulary=None, codes="absent.bpe")
+    with pytest.raises(ValueError, match=r"codes = 'absent.bpe' must be a file in .*raw or at"):
+        prepare("translation", settings, raw, tmp_path / "out")
+    assert left_in(tmp_path) == ["raw"]
+
+
+def test_other_codes_are_other_files(tmp_path):
+    raw = write_segmented(tmp_path / "raw")
+    settings = DataSettings(corpus="pairs", source_lang="en", target_lang="de", codes="codes.bpe")
+    prepare("translation", settings, raw, tmp_path / "out", workers=1)
+    write(raw / "codes.bpe", ["#version: 0.2", "d o"])
+    with pytest.raises(ValueError, match="was prepared from other files"):
+        prepare("translation", settings, raw, tmp_path / "out", workers=1)
 
 
 def test_processes_change_nothing(tmp_path, raw, small_chunks):

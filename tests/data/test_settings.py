@@ -17,8 +17,27 @@ def test_round_trip():
         (dict(corpus="pairs", max_ratio=0.5), "max_ratio must be at least 1, got 0.5"),
         (dict(corpus="pairs", vocabulary=0), "vocabulary must be positive, got 0"),
         (dict(corpus="text", block=-1), "block must be positive, got -1"),
+        (dict(corpus="pairs", tokenizer="mose"), "did you mean 'moses'"),
+        (dict(corpus="pairs", normalize=True), "normalize needs tokenizer = 'moses', got 'none'"),
+        (dict(corpus="pairs", codes="c", vocabulary=9), "leave one of them out"),
     ],
 )
 def test_mistakes_are_told(wrong, message):
     with pytest.raises(ValueError, match=message):
         DataSettings(**wrong)
+
+
+def test_words_and_vocabulary_are_apart():
+    assert DataSettings(corpus="pairs").tokenizer == "none"
+    assert DataSettings(corpus="pairs", vocabulary=9).tokenizer == "moses"
+    # either may be asked for with or without subwords of our own
+    assert DataSettings(corpus="pairs", tokenizer="moses").tokenizer == "moses"
+    assert DataSettings(corpus="pairs", tokenizer="none", vocabulary=9).tokenizer == "none"
+
+
+def test_settings_of_older_folders_mean_what_they_meant():
+    old = DataSettings(corpus="pairs").as_dict()
+    for name in ("tokenizer", "codes"):
+        old.pop(name)
+    assert DataSettings(**old).tokenizer == "none"
+    assert DataSettings(**{**old, "vocabulary": 9}).tokenizer == "moses"

@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 
 import pytest
@@ -98,6 +99,31 @@ def test_special_names_in_words(tmp_path):
     make_tokenizer(word_backend({"a": 3, "a<s>b": 2}), settings).save_pretrained(tmp_path)
     tokenizer = load_tokenizer(tmp_path)
     assert tokenizer("a <s> </s> <pad> <unk> a<s>b x</s>")["input_ids"] == [4, 3, 3, 3, 3, 5, 3, 2]
+
+
+def test_marked_subwords(tmp_path):
+    settings = DataSettings(corpus="pairs", source_lang="en", target_lang="de", tokenizer="none")
+    words = {"a": 3, "play@@": 2, "house": 2, "pl@@": 1, "ay": 1}
+    codes = [("h", "o"), ("u", "s"), ("us", "e</w>"), ("ho", "use</w>"), ("p", "l"), ("a", "y</w>")]
+    made = make_tokenizer(word_backend(words), settings, codes)
+    made.save_pretrained(tmp_path)
+    for tokenizer in (made, load_tokenizer(tmp_path)):
+        ids = tokenizer("a play@@ house")["input_ids"]
+        assert tokenizer.convert_ids_to_tokens(ids) == ["a", "play@@", "house", "</s>"]
+        assert tokenizer.decode(ids, skip_special_tokens=True) == "a playhouse"
+        assert tokenizer.decode_tokenized(ids) == tokenizer.tokenized_text("a play@@ house")
+        assert tokenizer.tokenize("a play house") == ["a", "pl@@", "ay", "house"]
+
+
+def test_folders_of_older_versions(tmp_path):
+    made().save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    config["moses"] = config.pop("text_tokenizer") == "moses"
+    del config["codes"]
+    for moses, words in ((True, "doesn &apos;t"), (False, "doesn't")):
+        config["moses"] = moses
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        assert load_tokenizer(tmp_path).tokenized_text("doesn't") == words
 
 
 def test_pairs_and_words_are_refused():

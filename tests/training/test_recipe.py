@@ -24,7 +24,7 @@ from talkconv.training.recipe import (
 from talkconv.training.training_settings import TrainingSettings
 
 PAPER = sorted(PRESETS)
-SMALL = ["descriptions", "multi30k_de_en", "toy", "wikitext2"]
+SMALL = ["descriptions", "multi30k_de_en", "multi30k_en_de", "toy", "wikitext2"]
 MINIMAL = {
     "task": "translation",
     "data": {"corpus": "pairs", "vocabulary": 100},

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from tests.data.cases import write, write_pairs, write_text
+from tests.data.cases import write, write_pairs, write_segmented, write_text
 
 SMALL = [
     "model.dim=8",
@@ -31,10 +31,16 @@ def write_summaries(folder):
 
 ROADS = {
     "multi30k_de_en": (write_pairs, ["data.vocabulary=60", "model.encoder_l_max=[2]"], "Ein Hund."),
+    "multi30k_en_de": (write_segmented, ["model.encoder_l_max=[2]"], "the dog runs ."),
     "descriptions": (write_summaries, ["data.vocabulary=60", "model.encoder_l_max=[2]"], TALK[0]),
     "wikitext2": (write_text, ["data.block=8"], "one two"),
 }
-SCORES = {"multi30k_de_en": "BLEU", "descriptions": "ROUGE-L", "wikitext2": "perplexity"}
+SCORES = {
+    "multi30k_de_en": "BLEU",
+    "multi30k_en_de": "BLEU",
+    "descriptions": "ROUGE-L",
+    "wikitext2": "perplexity",
+}
 
 
 def talkconv(*words, text=None) -> str:
@@ -55,7 +61,9 @@ def test_from_raw_files_to_scores(recipe, tmp_path):
     assert f"Next: talkconv evaluate {run}" in said
     # empty lines stay empty lines
     assert talkconv("generate", run, text=f"{line}\n\n{line}\n").split("\n")[1] == ""
-    assert SCORES[recipe] in talkconv("evaluate", run, "--split", "test")
+    for split in {"multi30k_en_de": ["test", "test2017"]}.get(recipe, ["test"]):
+        assert SCORES[recipe] in talkconv("evaluate", run, "--split", split)
+        assert (run / "evaluation" / f"{split}.json").is_file()
     talkconv("average", run, "--last", 2)
     assert (run / "averaged" / "model.safetensors").is_file()
     assert json.loads((run / "run.json").read_text())["recipe"] == recipe

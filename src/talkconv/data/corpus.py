@@ -1,6 +1,6 @@
 """What every corpus is to preparation: splits of rows, and the files that they come from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,16 @@ from talkconv.data.lines import Reading
 # source and target, or one line of running text
 Row = tuple[str, ...]
 SPLITS = ("train", "valid", "test")
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return the names of splits in the order of SPLITS, all further ones after them.
+
+    >>> in_order(["test", "test2017", "train", "valid"])
+    ['train', 'valid', 'test', 'test2017']
+    """
+    names = list(names)
+    return [*(name for name in SPLITS if name in names), *sorted(set(names) - set(SPLITS))]
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Splits by name: "train", "valid" and, if there is one, "test"."""
+    """Splits by name: "train", "valid" and, where they exist, "test" and further test sets."""
 
     splits: dict[str, Split]
     # take every n-th pair that cleaning left of the training data for validation

@@ -68,8 +68,7 @@ class Moses:
     def tokenize(self, text: str) -> str:
         """A raw sentence to words between single spaces, with Moses' escapes."""
         if self.lowercase:
-            # Perl knows one small sigma, Python another one for the end of a word
-            text = text.replace("Σ", "σ").lower()
+            text = lowercased(text)
         if self._normalizer is not None:
             text = _printing(self._normalizer.normalize(text))
         words = self._tokenizer.tokenize(
@@ -80,6 +79,12 @@ class Moses:
     def detokenize(self, words: str) -> str:
         """Words back to a sentence."""
         return str(self._detokenizer.detokenize(words.split()))
+
+
+def lowercased(text: str) -> str:
+    """Return a text in lower case, as Moses' lowercase.perl writes it."""
+    # Perl knows one small sigma, and Python another one for the end of a word.
+    return text.replace("Σ", "σ").lower()
 
 
 def _printing(text: str) -> str:

@@ -1,18 +1,24 @@
 """The user's own text: aligned files, sources and summaries, running text; and WikiText."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from talkconv.data.corpus import SPLITS, Corpus, Row, Split, missing
+from talkconv.data.corpus import Corpus, Row, Split, missing
 from talkconv.data.lines import Reading, find, read_lines, read_pairs
 from talkconv.data.settings import DataSettings
 
-# what people call them
+# the names that people give to the files of a split
 _STEMS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}
+# more test sets, each a split of its own: test2017.de and test2017.en
+_MORE_TESTS = re.compile(r"(test[\w-]+)\.")
 
 
 def pairs(raw: Path, settings: DataSettings) -> Corpus:
-    """train.de and train.en, valid.de and valid.en, test.de and test.en (or .source, .target)."""
+    """Read train.de and train.en, valid.de and valid.en, test.de and test.en (or .source, .target).
+
+    More test sets may stand beside them: test2017.de and test2017.en.
+    """
     return _two_files(raw, [(settings.source_lang,), (settings.target_lang,)])
 
 
@@ -35,13 +41,14 @@ def _two_files(raw: Path, ends: list[tuple[str, ...]]) -> Corpus:
     if ends[0] == ends[1]:
         ends = [("source",), ("target",)]
     splits, absent = {}, []
-    for split in SPLITS:
-        names = [[f"{stem}.{end}" for stem in _STEMS[split] for end in side] for side in ends]
+    all_ends = [f".{end}" for side in ends for end in side]
+    for split, stems in _stems(raw, all_ends).items():
+        names = [[f"{stem}.{end}" for stem in stems for end in side] for side in ends]
         source, target = (find(raw, *side) for side in names)
         if source and target:
             splits[split] = _pair_split(source, target)
-        # a test set is welcome, but nothing needs it; half of one is a mistake
-        elif split != "test" or source or target:
+        # A test set may be missing, but half of one is a mistake.
+        elif not split.startswith("test") or source or target:
             absent += [
                 side[0] for side, path in zip(names, (source, target), strict=True) if not path
             ]
@@ -50,18 +57,28 @@ def _two_files(raw: Path, ends: list[tuple[str, ...]]) -> Corpus:
     return Corpus(splits)
 
 
+def _stems(raw: Path, ends: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the names that the files of each split may have, further test sets last."""
+    more = set()
+    for path in raw.iterdir():
+        found = _MORE_TESTS.match(path.name)
+        if found and path.name.removesuffix(".gz")[found.end() - 1 :] in ends:
+            more.add(found[1])
+    return _STEMS | {stem: (stem,) for stem in sorted(more)}
+
+
 def _pair_split(source: Path, target: Path) -> Split:
     return Split([source, target], lambda reading: read_pairs(source, target, reading))
 
 
 def _one_file(raw: Path, *patterns: str) -> Corpus:
     splits, absent = {}, []
-    for split in SPLITS:
-        names = [pattern.format(stem) for pattern in patterns for stem in _STEMS[split]]
+    for split, stems in _stems(raw, [".txt"]).items():
+        names = [pattern.format(stem) for pattern in patterns for stem in stems]
         path = find(raw, *names)
         if path:
             splits[split] = _line_split(path)
-        elif split != "test":
+        elif not split.startswith("test"):
             absent.append(names[0])
     if absent:
         raise missing(raw, absent, "Each may be gzipped (.gz).")

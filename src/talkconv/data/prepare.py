@@ -14,10 +14,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from talkconv.conventions import check_task
 from talkconv.data.chunks import card_of, read_json
 from talkconv.data.corpora import open_corpus
-from talkconv.data.corpus import SPLITS, Corpus
+from talkconv.data.corpus import Corpus, in_order
 from talkconv.data.crew import Crew
 from talkconv.data.prepared import Prepared, open_prepared, write_card
 from talkconv.data.report import print_report
+from talkconv.data.segmentation import read_codes
 from talkconv.data.settings import DataSettings
 from talkconv.data.stages import Chunks, Stages
 from talkconv.files import write_json
@@ -73,7 +74,8 @@ def prepare(
     check_task(task)
     console = console or Console(quiet=True)
     corpus = open_corpus(raw, settings)
-    inputs = _inputs(corpus, raw)
+    codes = _codes(settings, raw)
+    inputs = _inputs(corpus, raw, codes)
     plan = dict(task=task, settings=settings.as_dict(), inputs=inputs)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         return _done_before(out, plan, console)
@@ -82,7 +84,7 @@ def prepare(
     started = time.monotonic()
     try:
         with Crew(workers) as crew, _bars(console) as progress:
-            stages = Stages(work, task, settings, crew, progress)
+            stages = Stages(work, task, settings, crew, progress, codes)
             splits, report = _work_through(stages, corpus)
     except ValueError:
         shutil.rmtree(work)
@@ -109,7 +111,7 @@ def _work_through(
     """All stages in turn; gives the counts and the report of each split."""
     read, notes = stages.read(corpus)
     report = {name: _read_report(paths) for name, paths in read.items()}
-    chunks: Chunks = {name: read[name] for name in SPLITS if name in read}
+    chunks: Chunks = {name: read[name] for name in in_order(read)}
     if corpus.valid_every is not None:
         chunks = stages.divide(chunks, corpus.valid_every)
     tokenizer = stages.learn(chunks["train"])
@@ -138,16 +140,28 @@ def _read_report(paths: list[Path]) -> dict[str, Any]:
     return dict(read=total["read"], kept=total["kept"], dropped=dropped)
 
 
-def _inputs(corpus: Corpus, raw: Path | None) -> list[dict[str, Any]]:
-    """By which a second call knows the raw files again."""
-    if corpus.identity:
-        return [dict(name=corpus.identity)]
-    inputs = []
-    for split in corpus.splits.values():
-        for path in split.files:
-            seen = path.stat()
-            name = path.relative_to(raw) if raw and path.is_relative_to(raw) else path
-            inputs.append(dict(name=str(name), size=seen.st_size, changed=seen.st_mtime_ns))
+def _codes(settings: DataSettings, raw: Path | None) -> Path | None:
+    """Find the codes file: it lies in the folder of the raw files, or where its path says."""
+    if settings.codes is None:
+        return None
+    beside = None if raw is None else raw / settings.codes
+    path = beside if beside is not None and beside.is_file() else Path(settings.codes)
+    if not path.is_file():
+        where = "" if raw is None else f" in {raw} or"
+        raise ValueError(f"codes = {settings.codes!r} must be a file{where} at that path")
+    # A mistake in the file is found before any work is done.
+    read_codes(path)
+    return path
+
+
+def _inputs(corpus: Corpus, raw: Path | None, codes: Path | None) -> list[dict[str, Any]]:
+    """Describe the raw files, so that a second call recognizes them."""
+    inputs = [dict[str, Any](name=corpus.identity)] if corpus.identity else []
+    files = [path for split in corpus.splits.values() for path in split.files]
+    for path in files if codes is None else [*files, codes]:
+        seen = path.stat()
+        name = path.relative_to(raw) if raw and path.is_relative_to(raw) else path
+        inputs.append(dict(name=str(name), size=seen.st_size, changed=seen.st_mtime_ns))
     return inputs
 
 

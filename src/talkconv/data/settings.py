@@ -17,6 +17,8 @@ CORPORA = (
     "toy",
 )
 HUB = "datasets:"
+TOKENIZERS = ("moses", "none")
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -29,17 +31,24 @@ class DataSettings:
 
     # which layout of raw files, or "datasets:NAME" for the `datasets` library
     corpus: str
-    # two-letter codes: which Moses rules apply. A language model and a summary have one language
+    # Two-letter codes select the Moses rules. A language model and a summary have one language.
     source_lang: str = "en"
     target_lang: str = "en"
+    # How raw text becomes words: "moses" tokenizes it; "none" splits it at spaces, because others
+    # tokenized it, and undoes the marks `@@ ` of their subwords in every output. "auto" is "moses"
+    # where `vocabulary` is set and "none" where it is not.
+    tokenizer: str = AUTO
     lowercase: bool = False
     # Moses' normalize-punctuation, before tokenization
     normalize: bool = False
     # Moses' -a: well-known becomes well @-@ known
     split_hyphens: bool = False
-    # words in all of the finished BPE vocabulary, special ones included; None is word level:
-    # text is split at spaces, and Moses has no part in it
+    # The size of the finished BPE vocabulary, special entries included. None is word level: each
+    # word (or each subword, where words come in marked subwords) is one entry.
     vocabulary: int | None = None
+    # A codes file of subword-nmt, in the folder of the raw files or anywhere: words are segmented
+    # with it. A line that carries marks already stays as it is.
+    codes: str | None = None
     # rarer words (at word level) and rarer characters (under BPE) become <unk>
     min_frequency: int = 1
     # training pairs that are longer on either side are dropped (a side that is cut, below, may
@@ -62,6 +71,7 @@ class DataSettings:
             raise ValueError(
                 f"corpus must be {HUB}NAME or a known one, got {self.corpus!r}: {hint}"
             )
+        self._check_tokenizer()
         if self.length_in not in ("words", "subwords"):
             raise ValueError(f"length_in must be 'words' or 'subwords', got {self.length_in!r}")
         if self.length_in == "subwords" and self.vocabulary is None:
@@ -73,6 +83,22 @@ class DataSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be positive, got {value}")
+
+    def _check_tokenizer(self) -> None:
+        if self.tokenizer == AUTO:
+            resolved = "none" if self.vocabulary is None else "moses"
+            object.__setattr__(self, "tokenizer", resolved)
+        if self.tokenizer not in TOKENIZERS:
+            hint = did_you_mean(self.tokenizer, TOKENIZERS)
+            raise ValueError(f"tokenizer must be a known one, got {self.tokenizer!r}: {hint}")
+        for name in ("normalize", "split_hyphens"):
+            if getattr(self, name) and self.tokenizer != "moses":
+                raise ValueError(f"{name} needs tokenizer = 'moses', got {self.tokenizer!r}")
+        if self.codes is not None and self.vocabulary is not None:
+            raise ValueError(
+                f"codes = {self.codes!r} says what the subwords are, and so does vocabulary = "
+                f"{self.vocabulary}: leave one of them out"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -13,9 +13,10 @@ from rich.progress import Progress
 
 from talkconv.data import encoding, words
 from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json
-from talkconv.data.corpus import SPLITS, Corpus, Row, Split
+from talkconv.data.corpus import Corpus, Row, Split, in_order
 from talkconv.data.crew import Crew
 from talkconv.data.lines import Reading
+from talkconv.data.segmentation import read_codes
 from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import bpe_backend, word_backend
@@ -36,9 +37,15 @@ class Stages:
     """The work folder and who works in it."""
 
     def __init__(
-        self, work: Path, task: str, settings: DataSettings, crew: Crew, progress: Progress
+        self,
+        work: Path,
+        task: str,
+        settings: DataSettings,
+        crew: Crew,
+        progress: Progress,
+        codes: Path | None = None,
     ) -> None:
-        self.work, self.task, self.settings = work, task, settings
+        self.work, self.task, self.settings, self.codes = work, task, settings, codes
         self.crew, self.progress = crew, progress
 
     def read(self, corpus: Corpus) -> tuple[Chunks, dict[str, int]]:
@@ -76,6 +83,7 @@ class Stages:
                         clean=train and len(rows[0]) == 2,
                         keep_raw=not train or corpus.valid_every is not None,
                         settings=self.settings,
+                        codes=self.codes,
                     )
 
         for _ in self.crew.run(words.tokenize_chunk, tasks()):
@@ -109,7 +117,7 @@ class Stages:
         todo = [task for task in tasks if not card_of(task.valid).exists()]
         self._run("valid: hold out", words.divide_chunk, todo)
         divided = dict(train=[t.train for t in tasks], valid=[t.valid for t in tasks])
-        return {name: {**chunks, **divided}[name] for name in SPLITS if name in chunks | divided}
+        return {name: (chunks | divided)[name] for name in in_order(chunks | divided)}
 
     def learn(self, train: Sequence[Path]) -> Path:
         """The folder of the tokenizer that is learnt from the training words."""
@@ -124,8 +132,9 @@ class Stages:
         bar = self.progress.add_task("vocabulary: learn", total=None)
         size, rare = self.settings.vocabulary, self.settings.min_frequency
         backend = word_backend(counts, rare) if size is None else bpe_backend(counts, size, rare)
+        codes = None if self.codes is None else read_codes(self.codes)
         with new_folder(folder) as unfinished:
-            make_tokenizer(backend, self.settings).save_pretrained(unfinished)
+            make_tokenizer(backend, self.settings, codes).save_pretrained(unfinished)
         self.progress.update(bar, total=1, completed=1)
         return folder
 

@@ -8,16 +8,16 @@ from typing import Any
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BatchEncoding, PreTrainedConfig, PreTrainedTokenizerFast
 
-from talkconv.data.moses import Moses
+from talkconv.data.bpe import Pair
 from talkconv.data.settings import DataSettings
-from talkconv.data.vocabulary import BOS, EOS, PAD, UNK, split_at_spaces
+from talkconv.data.text_rules import LOWERCASE, MOSES_SETTINGS, TextRules, make_rules
+from talkconv.data.vocabulary import BOS, EOS, PAD, UNK
 
 Ids = Sequence[int]
-MOSES_RULES = ("lowercase", "normalize", "split_hyphens")
 
 
 class TaLKConvTokenizer(PreTrainedTokenizerFast):
-    """A transformers tokenizer around Moses; at word level (`moses=False`) text is split at spaces.
+    """A transformers tokenizer around the rules of a recipe: Moses, or text split at spaces.
 
     `tokenizer(text)` reads the source's language, `tokenizer(text_target=text)` the target's, and
     `decode` writes the target's.
@@ -32,8 +32,11 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
     _target_mode = False
 
     @property
-    def moses(self) -> bool:
-        return bool(self.init_kwargs["moses"])
+    def text_tokenizer(self) -> str:
+        """The name of the rules, as data.tokenizer of a recipe has it."""
+        name = self.init_kwargs.get("text_tokenizer")
+        # folders of version 0.1 say `moses` instead
+        return str(name or ("moses" if self.init_kwargs["moses"] else "none"))
 
     @property
     def source_lang(self) -> str:
@@ -44,24 +47,27 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
         return str(self.init_kwargs["target_lang"])
 
     def tokenized_text(self, text: str, lang: str | None = None) -> str:
-        """The words of a text, as Moses splits and escapes them, in the target's language unless
-        `lang` names another: what tokenized BLEU is computed on."""
-        if not self.moses:
-            return split_at_spaces(text)
-        return self._moses[lang or self.target_lang].tokenize(text)
+        """Return the words of a text, in the target's language unless `lang` names another.
+
+        Tokenized BLEU is computed on them: subwords are joined, Moses' escapes are kept.
+        """
+        return self._rules[lang or self.target_lang].words(text)
 
     def detokenized_text(self, words: str, lang: str | None = None) -> str:
-        """The other way round."""
-        return self._moses[lang or self.target_lang].detokenize(words) if self.moses else words
+        """Return the raw text of words that tokenized_text() gave."""
+        return self._rules[lang or self.target_lang].text(words)
 
     def decode_tokenized(self, ids: Ids) -> str:
-        """Ids to words, as tokenized_text() gives them; special ids are left out."""
-        return str(self.backend_tokenizer.decode(list(ids), skip_special_tokens=True))
+        """Return the words of ids, as tokenized_text() gives them, without special ids."""
+        subwords = str(self.backend_tokenizer.decode(list(ids), skip_special_tokens=True))
+        return self._rules[self.target_lang].join(subwords)
 
     @cached_property
-    def _moses(self) -> dict[str, Moses]:
+    def _rules(self) -> dict[str, TextRules]:
+        codes = self.init_kwargs.get("codes")
+        merges = None if codes is None else [_pair(line) for line in codes]
         return {
-            lang: Moses(lang, **{rule: self.init_kwargs[rule] for rule in MOSES_RULES})
+            lang: make_rules(self.text_tokenizer, lang, self.init_kwargs, merges)
             for lang in (self.source_lang, self.target_lang)
         }
 
@@ -79,22 +85,22 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
             raise ValueError("text must be one raw text or a list of them, not pairs or words")
         lang = self.target_lang if self._target_mode else self.source_lang
         if isinstance(text, str):
-            words: Any = self.tokenized_text(text, lang)
+            words: Any = self._rules[lang].subwords(text)
         else:
-            words = [self.tokenized_text(one, lang) for one in text]
+            words = [self._rules[lang].subwords(one) for one in text]
         return super()._encode_plus(words, **kwargs)
 
     def _decode(  # type: ignore[override]
         self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any
     ) -> str:
-        words = super()._decode(token_ids, skip_special_tokens=skip_special_tokens)
-        return self.detokenized_text(words)
+        subwords = super()._decode(token_ids, skip_special_tokens=skip_special_tokens)
+        return self.detokenized_text(self._rules[self.target_lang].join(subwords))
 
     def tokenize(self, text: str, *args: Any, **kwargs: Any) -> list[str]:
         """The subwords of a raw text of the source's language."""
         return list(
             self.backend_tokenizer.encode(
-                self.tokenized_text(text, self.source_lang), add_special_tokens=False
+                self._rules[self.source_lang].subwords(text), add_special_tokens=False
             ).tokens
         )
 
@@ -108,14 +114,25 @@ class _AnyConfig(PreTrainedConfig):
 AutoTokenizer.register(_AnyConfig, tokenizer_class=TaLKConvTokenizer, exist_ok=True)
 
 
-def make_tokenizer(backend: Tokenizer, settings: DataSettings) -> TaLKConvTokenizer:
-    """A tokenizer that applies the recipe's rules around `backend`, which splits words."""
+def _pair(line: str) -> Pair:
+    first, second = line.split(" ")
+    return first, second
+
+
+def make_tokenizer(
+    backend: Tokenizer, settings: DataSettings, codes: Sequence[Pair] | None = None
+) -> TaLKConvTokenizer:
+    """Make a tokenizer that applies the recipe's rules around `backend`, which splits words.
+
+    `codes` are the merges of the file settings.codes.
+    """
     return TaLKConvTokenizer(
         tokenizer_object=backend,
-        moses=settings.vocabulary is not None,
+        text_tokenizer=settings.tokenizer,
         source_lang=settings.source_lang,
         target_lang=settings.target_lang,
-        **{rule: getattr(settings, rule) for rule in MOSES_RULES},
+        **{rule: getattr(settings, rule) for rule in (LOWERCASE, *MOSES_SETTINGS)},
+        codes=None if codes is None else [" ".join(pair) for pair in codes],
         bos_token=BOS,
         pad_token=PAD,
         eos_token=EOS,

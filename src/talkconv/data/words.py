@@ -12,9 +12,9 @@ import pyarrow
 from talkconv.data.chunks import PAIR, RAW, TEXT, read_chunk, write_chunk
 from talkconv.data.cleaning import why_dropped, why_dropped_raw
 from talkconv.data.corpus import Row
-from talkconv.data.moses import Moses
+from talkconv.data.segmentation import read_codes
 from talkconv.data.settings import DataSettings
-from talkconv.data.vocabulary import split_at_spaces
+from talkconv.data.text_rules import TextRules, make_rules
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class RawChunk:
     clean: bool
     keep_raw: bool
     settings: DataSettings
+    codes: Path | None = None
 
 
 def tokenize_chunk(chunk: RawChunk) -> None:
@@ -35,37 +36,30 @@ def tokenize_chunk(chunk: RawChunk) -> None:
     if chunk.keep_raw:
         columns |= {RAW.format(name): [] for name in names}
     dropped: Counter[str] = Counter()
+    # running text is a source without a target
+    langs = (chunk.settings.source_lang, chunk.settings.target_lang)[: len(names)]
+    rules = [_rules(chunk.settings, lang, chunk.codes) for lang in langs]
     for row in chunk.rows:
         why = why_dropped_raw(row) if chunk.clean else None
-        words = [] if why else _words(row, chunk.settings)
+        words = [] if why else [each.subwords(side) for each, side in zip(rules, row, strict=True)]
         if chunk.clean and not why and chunk.settings.length_in == "words":
             why = why_dropped([len(side.split()) for side in words], chunk.settings)
         if why:
             dropped[why] += 1
             continue
-        for name, raw, side in zip(names, row, words, strict=True):
+        for name, each, raw, side in zip(names, rules, row, words, strict=True):
             columns[name].append(side)
             if chunk.keep_raw:
-                columns[RAW.format(name)].append(raw)
+                # sources are read by the tokenizer, all others are what outputs are compared with
+                kept = raw if name == "source" else each.reference(raw)
+                columns[RAW.format(name)].append(kept)
     write_chunk(chunk.path, columns, dict(read=len(chunk.rows), dropped=dropped))
 
 
-def _words(row: Row, settings: DataSettings) -> list[str]:
-    if settings.vocabulary is None:
-        return [split_at_spaces(side) for side in row]
-    # running text is a source without a target
-    langs = (settings.source_lang, settings.target_lang)
-    return [_rules(settings, lang).tokenize(side) for lang, side in zip(langs, row, strict=False)]
-
-
 @cache
-def _rules(settings: DataSettings, lang: str) -> Moses:
-    return Moses(
-        lang,
-        lowercase=settings.lowercase,
-        normalize=settings.normalize,
-        split_hyphens=settings.split_hyphens,
-    )
+def _rules(settings: DataSettings, lang: str, codes: Path | None) -> TextRules:
+    merges = None if codes is None else read_codes(codes)
+    return make_rules(settings.tokenizer, lang, settings.as_dict(), merges)
 
 
 @dataclass(frozen=True)
