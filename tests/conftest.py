@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from talkconv.ops import cpu
+from talkconv.ops import cpu, implementations
 
 # The workers of pytest-xdist share the cores: with more than one thread each they would wait for
 # each other. Tests of threads ask for their own number.
@@ -25,7 +25,7 @@ def implementation(request, monkeypatch):
     """Each way the operation can run here: every instruction set, and no kernel at all."""
     if request.param == "eager":
         monkeypatch.setattr(cpu, "find_kernel", lambda: None)
-        monkeypatch.setattr(cpu, "_warn_no_kernel", lambda: None)
+        monkeypatch.setattr(implementations, "_warn_no_kernel", lambda: None)
         yield request.param
         return
     best = _KERNEL.isa

@@ -28,26 +28,12 @@ NEVER_CALLED = "transformers no longer calls the override, and the tests named a
 
 ALLOWED = {
     # torch: which road a call of the operation takes
-    "*._is_zerotensor": Entry(
-        "A tensor of symbolic zeros has no memory that a kernel could read.", IN_EVERY_CALL
-    ),
-    "torch._C._dynamo.guards.TensorGuards": Entry(
-        "One call compares tensors with those of an earlier call.",
-        "Every call is checked anew, which takes longer and gives the same result.",
-    ),
-    "torch._C._functorch.peek_interpreter_stack": Entry(
+    "torch._C._are_functorch_transforms_active": Entry(
         "torch.func's transforms need the autograd.Function, not the registered operator.",
         IN_EVERY_CALL,
     ),
-    "torch._C._has_storage": Entry(
-        "Tensors of batched gradients have no memory that a kernel could read.", IN_EVERY_CALL
-    ),
-    "torch._C._is_tracing": Entry("A tracer must see the registered operator.", IN_EVERY_CALL),
     "torch._C._len_torch_dispatch_stack": Entry(
         "A dispatch mode must see the registered operator.", IN_EVERY_CALL
-    ),
-    "torch.autograd.forward_ad._current_level": Entry(
-        "Forward-mode differentiation needs the autograd.Function.", IN_EVERY_CALL
     ),
     # transformers: what a network is to it
     "transformers.PreTrainedModel._init_weights": Entry(

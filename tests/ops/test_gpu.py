@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from talkconv import TaLKState, reference, talk_conv, talk_conv_step
-from talkconv.ops import cpu, eager, gpu, step
+from talkconv.ops import gpu, implementations
 from tests.cases import assert_exact, exact, exact_grads, make_case
 
 pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
@@ -34,15 +34,11 @@ SHAPES = [
 
 @pytest.fixture(autouse=True)
 def gpu_kernels(monkeypatch):
-    """The road of CPU tensors leads to the GPU kernels, and fresh memory is full of NaN."""
+    """Let the GPU kernels compute CPU tensors, and fill new memory with NaN."""
     from tests.ops.interpreter import repair_bfloat16
 
     repair_bfloat16()
-    monkeypatch.setattr(cpu, "find_kernel", lambda: None)
-    monkeypatch.setattr(cpu, "_warn_no_kernel", lambda: None)
-    monkeypatch.setattr(eager, "talk_conv", gpu.talk_conv)
-    monkeypatch.setattr(eager, "talk_conv_backward", gpu.talk_conv_backward)
-    monkeypatch.setattr(step, "_eager", step._gpu)
+    monkeypatch.setattr(implementations, "_compiled_for", lambda x: gpu)
     new_empty = torch.Tensor.new_empty
 
     def full_of_nan(*args, **kwargs):

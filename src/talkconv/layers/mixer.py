@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from talkconv.ops.eager import Packing
+from talkconv.ops.windows import Packing
 
 
 class MixerState(Protocol):

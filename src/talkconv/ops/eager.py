@@ -1,38 +1,31 @@
-"""The operation in plain PyTorch operations, O(T): what runs where no kernel was built.
+"""The operation in plain PyTorch operations, O(T): it runs where no kernel was built.
 
 Running sums start anew with every block of tokens, as in the kernels, so that rounding does not
-grow with the sequence.
+grow with the sequence. talk_conv() and talk_conv_backward() can be traced, and torch.export
+decomposes the operator into them. Their running sums carry NaN and infinities on to the end of a
+block; the functions that end in `_confined` keep these within the windows that hold them, which
+takes a look at the values. The compiled kernel does the same in csrc/repair.h.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from talkconv.ops.checks import check_values
-
-
-class Reach(NamedTuple):
-    """How far windows reach to one side: `whole` tokens, and one more by `part` in [0, 1)."""
-
-    whole: Tensor  # int64
-    part: Tensor
-    moves: Tensor  # bool: the reach moves with its offset, neither clamped nor at an integer
-
-
-def reach_of(offsets: Tensor, max_tokens: int, max_offset: float) -> Reach:
-    """Split the reach in tokens into whole and part; positions stay integers.
-
-    In float64 the product is exact for all narrower offsets, as in the compiled kernel.
-    """
-    offsets = offsets.to(sum_dtype(offsets))
-    clamped = offsets.clamp(0, max_offset)
-    tokens = clamped * max_tokens
-    whole = tokens.nan_to_num().floor()
-    part = tokens - whole  # NaN where the offset is
-    return Reach(whole.long(), part, (part > 0) & (offsets == clamped))
+from talkconv.ops.windows import (
+    Packing,
+    Reach,
+    by_head,
+    offset_grads,
+    reach_in_tokens,
+    scale_of,
+    side_by_side,
+    sum_dtype,
+)
 
 
 def talk_conv(
@@ -45,12 +38,17 @@ def talk_conv(
     normalize: bool,
     lengths: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
+    context: int = 0,
 ) -> Tensor:
-    """x (B, T, C), offsets (B, T, H) -> (B, T, C); packed likewise."""
+    """x (B, context + T, C), offsets (B, T, H) -> (B, T, C); packed likewise without context."""
     if x.device.type == "cpu":
         check_values(x, lengths, cu_seqlens)
     if x.numel() == 0:
-        return x.new_empty(x.shape)
+        return x.new_empty(*left.shape[:-1], x.shape[-1])
+    if context:
+        left, right = (F.pad(side, (0, 0, context, 0)) for side in (left, right))
+        out = _padded(x, left, right, (l_max, r_max, max_offset, normalize, lengths))
+        return out[:, context:].contiguous()
     if cu_seqlens is not None:
         padding = Packing(cu_seqlens)
         x, left, right = (padding.pad(part) for part in (x, left, right))
@@ -71,7 +69,7 @@ def talk_conv_backward(
     lengths: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to x, left and right."""
+    """Return the gradients to x, left and right."""
     if x.numel() == 0:
         return x.new_empty(x.shape), torch.zeros_like(left), torch.zeros_like(right)
     if cu_seqlens is not None:
@@ -86,29 +84,48 @@ def talk_conv_backward(
     )
 
 
-Settings = tuple[
-    int, int, float, bool, Tensor | None
-]  # l_max, r_max, max_offset, normalize, lengths
+def talk_conv_confined(x: Tensor, *offsets_and_settings: Any, context: int = 0) -> Tensor:
+    """Return talk_conv(), with NaN and infinities in x kept within the windows that hold them."""
+    inputs: Any = (*offsets_and_settings, context)
+    return _confined(lambda values: talk_conv(values, *inputs), x)
 
 
-def scale_of(l_max: int, r_max: int, normalize: bool) -> float:
-    return 1 / (l_max + r_max + 1) if normalize else 1.0
+def talk_conv_backward_confined(
+    grad_out: Tensor, x: Tensor, left: Tensor, right: Tensor, *settings: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return talk_conv_backward(), with NaN and infinities in grad_out kept likewise."""
+    grads = talk_conv_backward(grad_out, x, left, right, *settings)
+    if grad_out.isfinite().all():
+        return grads
+
+    def grad_x(values: Tensor) -> Tensor:
+        return talk_conv_backward(values, x.to(values.dtype), left, right, *settings)[0]
+
+    # the gradient of an offset is made from its own token alone, so it needs no such care
+    return _confined(grad_x, grad_out.to(x.dtype)), *grads[1:]
 
 
-def by_head(x: Tensor, heads: int) -> Tensor:
-    """(..., C) -> (..., H, R)."""
-    # not unflatten or flatten: autograd.grad(is_grads_batched=True) does not know them
-    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
+def _confined(weighted_sums: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    """Return weighted_sums(values) where each sum holds only values of positive weight.
+
+    The weights must not be negative.
+    """
+    finite = values.isfinite()
+    if finite.all():
+        return weighted_sums(values)
+
+    def reached(kind: Tensor) -> Tensor:
+        # float64 shows even the smallest weight
+        return weighted_sums(kind.double()) > 0
+
+    out = weighted_sums(values.where(finite, 0))
+    above, below = reached(values == math.inf), reached(values == -math.inf)
+    nan = reached(values.isnan()) | (above & below)
+    return out.where(~above, math.inf).where(~below, -math.inf).where(~nan, math.nan)
 
 
-def side_by_side(heads: Tensor) -> Tensor:
-    """(..., H, R) -> (..., C)."""
-    return heads.reshape(*heads.shape[:-2], heads.shape[-2] * heads.shape[-1])
-
-
-def sum_dtype(x: Tensor) -> torch.dtype:
-    """Sums are taken in float64 as in the compiled kernel; only Apple's GPUs have none."""
-    return torch.float32 if x.device.type == "mps" else torch.float64
+# l_max, r_max, max_offset, normalize, lengths
+Settings = tuple[int, int, float, bool, Tensor | None]
 
 
 def _padded(x: Tensor, left: Tensor, right: Tensor, settings: Settings) -> Tensor:
@@ -122,20 +139,21 @@ def _padded(x: Tensor, left: Tensor, right: Tensor, settings: Settings) -> Tenso
     wide = sum_dtype(x)
     tokens = _blocks(x_masked.to(wide), before, after, block)  # (B, n, before + block + after, C)
     n = tokens.shape[1]
-    # row k: the sum of the block's tokens before its k-th
+    # row k is the sum of the block's tokens before its k-th
     sums = by_head(F.pad(tokens.cumsum(2), (0, 0, 1, 0)), H)
     tokens = by_head(tokens, H)  # (B, n, W, H, R)
 
-    to_left = reach_of(_blocks(left, 0, 0, block), l_max, max_offset)  # (B, n, block, H) each
-    to_right = reach_of(_blocks(right, 0, 0, block), r_max, max_offset)
+    to_left = Reach.of(_blocks(left, 0, 0, block), l_max, max_offset)  # (B, n, block, H) each
+    to_right = Reach.of(_blocks(right, 0, 0, block), r_max, max_offset)
     at = before + torch.arange(block, device=x.device)[:, None]  # the token's own row
-    start = torch.arange(n, device=x.device)[:, None, None] * block - before  # of the block's rows
+    # the position of the block's first row in the sequence
+    start = torch.arange(n, device=x.device)[:, None, None] * block - before
     length = T if lengths is None else lengths[:, None, None, None]
     first = torch.maximum(at - to_left.whole, (-start).clamp(min=0))
     past = torch.minimum(
         at + to_right.whole + 1, (length - start) if lengths is not None else T - start
     )
-    past = past.clamp(min=0)  # blocks of padding alone
+    past = past.clamp(min=0)  # a block may hold nothing but padding
 
     def rows(table: Tensor, index: Tensor) -> Tensor:
         index = index.clamp(0, table.shape[2] - 1)[..., None]
@@ -164,22 +182,22 @@ def _padded_backward(
         grad_out, x, left, right, l_max, r_max, max_offset, normalize, lengths, None
     )
 
-    # tokens outside a block take part where their windows reach in
+    # tokens outside a block add to it where their windows reach into it
     reach_left, reach_right, block = _block_sizes(T, l_max, r_max, max_offset)
     before, after = reach_right + 1, reach_left + 1
     wide = sum_dtype(x)
     grads = grad_out.to(wide) * scale_of(l_max, r_max, normalize)
     grads = by_head(_blocks(_zero_padding(grads, exists), before, after, block), H)
-    # without a window a token passes NaN to itself alone
+    # a token with a NaN offset has no window: it passes NaN to itself alone
     no_window = left.isnan() | right.isnan()
     left, right = left.masked_fill(no_window, 0), right.masked_fill(no_window, 0)
-    to_left = reach_of(_blocks(left, before, after, block), l_max, max_offset)  # (B, n, W, H) each
-    to_right = reach_of(_blocks(right, before, after, block), r_max, max_offset)
+    to_left = Reach.of(_blocks(left, before, after, block), l_max, max_offset)  # (B, n, W, H) each
+    to_right = Reach.of(_blocks(right, before, after, block), r_max, max_offset)
     n, W = grads.shape[1:3]
     at = torch.arange(W, device=x.device)[:, None] - before  # in rows of the block
 
-    # a window adds four differences; their running sum is the gradient. Rows outside the block fold
-    # onto its edges, which leaves the sums inside right
+    # A window adds four differences, and their running sum is the gradient. Rows outside the block
+    # are clamped to its edges, which does not change the sums inside.
     differences = grads.new_zeros(B, n, block + 1, H, C // H)
     left_part, right_part = to_left.part.to(wide), to_right.part.to(wide)
     for row, weight in (
@@ -195,118 +213,19 @@ def _padded_backward(
     return _zero_padding(grad_x, exists).to(x.dtype), grad_left, grad_right
 
 
-def offset_grads(
-    grad_out: Tensor,
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    l_max: int,
-    r_max: int,
-    max_offset: float,
-    normalize: bool,
-    lengths: Tensor | None,
-    cu_seqlens: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """What the token at each edge of a window adds as the edge moves over it."""
-    scale = scale_of(l_max, r_max, normalize)
-    wide = sum_dtype(x)
-    grads = by_head(grad_out.to(wide), left.shape[-1])
-    edges = window_edges(x, left, right, l_max, r_max, max_offset, lengths, cu_seqlens)
-    found = []
-    for edge, offsets, max_tokens in zip(edges, (left, right), (l_max, r_max), strict=True):
-        dot = (grads * edge.gather_from(x).to(wide)).sum(-1)
-        weight = edge.weight(wide)
-        # a token that is not there adds nothing, even if what lies in its place is NaN
-        derivative = (dot * (scale * max_tokens) * weight).where(weight != 0, 0)
-        found.append(derivative.to(offsets.dtype))
-    return found[0], found[1]
-
-
-class Edge(NamedTuple):
-    """The token that a window holds in part, on one side: what moving the offset adds."""
-
-    token: Tensor  # (..., T, H), its position in the tensor
-    moves: Tensor  # bool, (..., T, H): the token exists and the reach moves with its offset
-    is_nan: Tensor  # bool, (..., T, H)
-
-    def gather_from(self, x: Tensor) -> Tensor:
-        """(..., T, C) -> (..., T, H, R): each window's edge token; finite where there is none."""
-        heads = by_head(x, self.token.shape[-1])
-        index = self.token[..., None].expand_as(heads)
-        return heads.gather(x.dim() - 2, index).masked_fill(~self.moves[..., None], 0)
-
-    def scatter_to(self, values: Tensor) -> Tensor:
-        """The transpose of gather_from: (..., T, H, R) -> (..., T, C)."""
-        values = values.masked_fill(~self.moves[..., None], 0)
-        index = self.token[..., None].expand_as(values)
-        zeros = torch.zeros_like(values)
-        return side_by_side(zeros.scatter_add(values.dim() - 3, index, values))
-
-    def weight(self, dtype: torch.dtype) -> Tensor:
-        """1 where the derivative exists, 0 where not, NaN where the offset was."""
-        return self.moves.to(dtype).masked_fill(self.is_nan, torch.nan)
-
-
-def window_edges(
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    l_max: int,
-    r_max: int,
-    max_offset: float,
-    lengths: Tensor | None,
-    cu_seqlens: Tensor | None,
-) -> tuple[Edge, Edge]:
-    """The edges on both sides; works on padded and packed sequences alike."""
-    T = x.shape[-2]
-    token = torch.arange(T, device=x.device)
-    begin, end = torch.zeros_like(token[:1]), torch.full_like(token[:1], T)
-    if cu_seqlens is not None:
-        sequence = torch.searchsorted(cu_seqlens[1:].contiguous(), token, right=True)
-        begin, end = cu_seqlens[sequence], cu_seqlens[sequence + 1]
-    elif lengths is not None:
-        end = lengths[:, None]
-    exists = (token < end)[..., None]
-    begin, end, token = begin[..., None], end[..., None], token[:, None]
-    edges = []
-    for offsets, max_tokens, away in ((left, l_max, -1), (right, r_max, 1)):
-        reach = reach_of(offsets, max_tokens, max_offset)
-        index = token + away * (reach.whole + 1)
-        moves = reach.moves & exists & (index >= begin) & (index < end)
-        edges.append(Edge(index.clamp(0, T - 1), moves, offsets.isnan() & exists))
-    # an offset that is NaN takes the window from the other side too
-    is_nan = edges[0].is_nan | edges[1].is_nan
-    return edges[0]._replace(is_nan=is_nan), edges[1]._replace(is_nan=is_nan)
-
-
-class Packing:
-    """Between packed (N, ...) and padded (S, longest, ...)."""
-
-    def __init__(self, cu_seqlens: Tensor) -> None:
-        self.lengths = cu_seqlens.diff()
-        longest = int(self.lengths.max()) if len(self.lengths) else 0
-        self._exists = torch.arange(longest, device=cu_seqlens.device) < self.lengths[:, None]
-
-    def pad(self, packed: Tensor) -> Tensor:
-        padded = packed.new_zeros(*self._exists.shape, *packed.shape[1:])
-        padded[self._exists] = packed
-        return padded
-
-    def pack(self, padded: Tensor) -> Tensor:
-        return padded[self._exists]
-
-
 def _block_sizes(T: int, l_max: int, r_max: int, max_offset: float) -> tuple[int, int, int]:
-    """Reach to both sides and tokens a block. The block follows from the windows alone, so that a
-    sequence gives the same bits whatever the padding; no longer than twice the window, so that
-    rounding stays in proportion to it."""
-    reach_left, reach_right = math.ceil(l_max * max_offset), math.ceil(r_max * max_offset)
+    """Return the reach to both sides and the tokens of a block.
+
+    The block follows from the windows alone, so that a sequence gives the same bits whatever the
+    padding. It is at most twice the window, so that rounding stays in proportion to it.
+    """
+    reach_left, reach_right = (reach_in_tokens(most, max_offset) for most in (l_max, r_max))
     block = max(8, 2 ** (2 * (reach_left + reach_right) + 1).bit_length())
     return min(reach_left, T), min(reach_right, T), min(block, T)
 
 
 def _blocks(x: Tensor, before: int, after: int, block: int) -> Tensor:
-    """(B, T, C) -> (B, n, before + block + after, C): each block and its neighbours."""
+    """Cut into blocks with their neighbours: (B, T, C) -> (B, n, before + block + after, C)."""
     T = x.shape[1]
     n = -(-T // block)
     padded = F.pad(x, (0, 0, before, n * block - T + after))

@@ -1,8 +1,9 @@
-"""Memory for large outputs: kept when they die, and used again for the next.
+"""The memory of large outputs: it is kept when an output dies, and used again for the next one.
 
 The C library returns large blocks to the system when they are freed. The next output then pays a
-trap for each of its pages, in all up to twice the time of its sums. PyTorch keeps the memory of
-GPUs in the same way, for the same reason.
+page fault for each of its pages, which can take twice as long as its sums. PyTorch keeps the memory
+of GPUs in the same way, for the same reason. It matters for inference with large outputs; a
+training step is neither faster nor larger for it.
 """
 
 import contextlib
@@ -18,51 +19,46 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-# Smaller outputs come from memory that the C library keeps itself.
+# The C library itself keeps the memory of smaller outputs.
 LARGE = 1 << 20
 _KEEPS = sys.platform == "linux"
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
-# By size. Who pops a block owns it; no lock is needed, which a callback that runs in the middle of
-# a call could wait for forever.
+# The kept blocks by their size. A thread that pops a block owns it, so no lock is needed. A lock
+# could block forever, because _give_back() may run in the middle of any call.
 _kept: dict[int, list[mmap.mmap]] = {}
 
 
 class _Lease(weakref.ref[memoryview]):
-    """Of a block, to the storage of an output: it ends with the view that the storage holds."""
+    """A reference to the view that an output's storage holds; the block is free when it ends."""
 
     __slots__ = ("block",)
     block: mmap.mmap
 
 
-_leases: dict[int, _Lease] = {}  # by id; a view cannot be hashed
+_leases: dict[int, _Lease] = {}  # by id, because a reference to a view cannot be hashed
 
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
-    """A contiguous CPU tensor of the dtype of `like`, its values undefined."""
+    """Return a contiguous CPU tensor of the dtype of `like` with undefined values."""
     flat = _leased(math.prod(shape) * like.element_size(), like.dtype)
-    # not flat.view(shape): autograd forbids writing to views that a function returns
+    # resize_, because autograd forbids writing to a view that a function returns
     return like.new_empty(shape) if flat is None else flat.resize_(shape)
 
 
-def empty_like(x: Tensor) -> Tensor:
-    """The same for the shape of a contiguous x, in half the time."""
-    flat = _leased(x.nbytes, x.dtype)
-    return torch.empty_like(x) if flat is None else flat.resize_as_(x)
-
-
 def release() -> None:
-    """Return all kept memory to the system; outputs in use are not touched."""
+    """Return all kept memory to the system; outputs in use stay as they are."""
     _kept.clear()
 
 
 def kept_bytes() -> int:
+    """Return how much memory is kept for later outputs."""
     return sum(size * len(blocks) for size, blocks in list(_kept.items()))
 
 
 @functools.cache
 def most_kept_bytes() -> int:
-    """A sixteenth of the memory that this process may use; 0 where nothing is kept."""
+    """Return the bound: a sixteenth of the memory of this process, or 0 where nothing is kept."""
     if not _KEEPS:
         return 0
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -72,7 +68,7 @@ def most_kept_bytes() -> int:
 
 
 def _leased(needed: int, dtype: torch.dtype) -> Tensor | None:
-    """So many bytes as a flat tensor; None where it is for torch to find them."""
+    """Return a flat tensor of `needed` bytes, or None if torch should allocate them."""
     block = _take(needed) if _KEEPS and needed >= LARGE else None
     if block is None:
         return None
@@ -84,13 +80,13 @@ def _leased(needed: int, dtype: torch.dtype) -> Tensor | None:
 
 
 def _take(needed: int) -> mmap.mmap | None:
-    """A kept block, else a new one; None where the system has no memory for it."""
-    # at most an eighth more than needed, so that outputs of almost one size share their blocks
+    """Return a kept block, or else a new one; return None if the system has no memory for it."""
+    # sizes are rounded up by at most an eighth, so that outputs of almost one size share blocks
     step = 1 << (needed.bit_length() - 4)
     size = -(-needed // step) * step
     try:
         return _kept[size].pop()
-    except LookupError:  # none of this size, or another thread was faster
+    except LookupError:  # there is none of this size, or another thread was faster
         pass
     try:
         return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -109,7 +105,7 @@ def _give_back(lease: _Lease) -> None:
 
 
 def _drop(excess: int, in_use: int) -> None:
-    """At least so many bytes; blocks of the size that is in use come last."""
+    """Drop at least `excess` bytes; blocks of the size that is in use are dropped last."""
     for size in sorted(_kept, key=lambda size: size == in_use):
         blocks = _kept.get(size, [])
         while blocks and excess > 0:
@@ -119,5 +115,5 @@ def _drop(excess: int, in_use: int) -> None:
 
 
 if _KEEPS:
-    # a child would copy the parent's pages one by one as it writes to them
+    # a forked child would copy each kept page on its first write
     os.register_at_fork(after_in_child=release)

@@ -1,11 +1,10 @@
 """Decoding steps: the causal operation on a stream, with a state of constant size.
 
-The state is the tail of the stream: the last tokens that a window can still reach. Tokens before
-the stream's begin are zeros, which add nothing to a sum, so nothing is counted and nothing drifts.
+The state is the tail of the stream: the last tokens that a window can still reach. Before the first
+token the state holds zeros. They add nothing to a sum, so no positions are counted and no error
+grows with the stream.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,18 +12,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from talkconv.ops import cpu, derivatives, eager, gpu
+from talkconv.ops import derivatives, eager, implementations, roads
 from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
-from talkconv.ops.direct import nobody_listens
+from talkconv.ops.windows import reach_in_tokens
 
 STEP = "talkconv::talk_conv_step"
 
 
 @dataclass(frozen=True)
 class TaLKState:
-    """What a stream needs of its past: (B, reach + up to `rollback`, C) tokens, the newest last.
+    """The past that a stream still needs: (B, reach + up to `rollback`, C) tokens, the newest last.
 
-    Steps return a new state and leave the old one as it was.
+    A step returns a new state and leaves the old one as it was.
     """
 
     tokens: Tensor
@@ -45,7 +44,7 @@ class TaLKState:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> "TaLKState":
-        """The state before the first token. `rollback` is how many tokens crop() can take back."""
+        """Make the state before the first token. crop() can take back up to `rollback` tokens."""
         check_reach("l_max", l_max)
         check_max_offset(max_offset)
         check_reach("rollback", rollback)
@@ -61,17 +60,17 @@ class TaLKState:
         return cls(tokens, l_max, float(max_offset), rollback, seen=0)
 
     def reorder(self, index: Tensor) -> "TaLKState":
-        """Row k becomes what row index[k] was: index (any number of rows,), as beams are picked."""
+        """Return a state whose row k is row index[k] of this one, as when beams are chosen."""
         return replace(self, tokens=self.tokens.index_select(0, index))
 
     def repeat(self, n: int) -> "TaLKState":
-        """Each row n times in a row: B becomes n * B, as beams are opened."""
+        """Return a state with each row repeated n times, B -> n * B, as when beams are opened."""
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         return replace(self, tokens=self.tokens.repeat_interleave(n, dim=0))
 
     def crop(self, tokens: int) -> "TaLKState":
-        """Take back the last `tokens` tokens, as if they had never come."""
+        """Return the state as it was before the last `tokens` tokens."""
         spare = self.tokens.shape[1] - reach_in_tokens(self.l_max, self.max_offset)
         most = min(spare, self.seen)
         if not 0 <= tokens <= most:
@@ -86,7 +85,7 @@ class TaLKState:
 def talk_conv_step(
     x: Tensor, left: Tensor, state: TaLKState, *, normalize: bool = True
 ) -> tuple[Tensor, TaLKState]:
-    """The next tokens of a causal stream: x (B, t, C), left (B, t, H), t >= 1 -> (B, t, C).
+    """Process the next tokens of a causal stream: x (B, t, C), left (B, t, H), t >= 1 -> (B, t, C).
 
     >>> state = TaLKState.empty(1, 1, l_max=1)
     >>> out, state = talk_conv_step(torch.ones(1, 1, 1), torch.ones(1, 1, 1), state)
@@ -97,25 +96,17 @@ def talk_conv_step(
     _check_step(x, left, state)
     stream = torch.cat((state.tokens, x), dim=1)
     reach = reach_in_tokens(state.l_max, state.max_offset)
-    # windows reach no farther back than this; rows kept for crop() stay out of the sums
+    # windows reach no farther back than this, so rows that are kept for crop() are left out
     window = stream[:, stream.shape[1] - x.shape[1] - reach :]
     inputs = (window, left, state.l_max, state.max_offset, normalize)
-    kernel = _DIRECT.get(x.device.type)
-    if kernel is not None and nobody_listens(window, left):
-        out = kernel(*inputs)
-    elif derivatives.transforms_at_work():
-        out = _by(derivatives.talk_conv, *inputs)
-    else:
-        out = torch.ops.talkconv.talk_conv_step(*inputs)
+    out: Tensor = roads.take(
+        _step, _differentiable_step, torch.ops.talkconv.talk_conv_step, (window, left), *inputs
+    )
     rows = min(reach + state.rollback, stream.shape[1])
-    # a copy: a view would keep all of a long prefill alive
+    # a view would keep all of a long prefill alive
     kept = stream[:, stream.shape[1] - rows :]
     kept = kept.clone() if stream.shape[1] > 2 * rows else kept
     return out, replace(state, tokens=kept, seen=state.seen + x.shape[1])
-
-
-def reach_in_tokens(l_max: int, max_offset: float) -> int:
-    return math.ceil(l_max * max_offset)
 
 
 def _check_step(x: Tensor, left: Tensor, state: TaLKState) -> None:
@@ -142,44 +133,37 @@ def _check_step(x: Tensor, left: Tensor, state: TaLKState) -> None:
         raise ValueError(f"x must be on the device of the state, {tokens.device}, got {x.device}")
 
 
-def _with_context(window: Tensor, per_token: Tensor) -> Tensor:
-    """Zeros for the tokens of the window that came before: (B, t, H) -> (B, context + t, H)."""
-    return F.pad(per_token, (0, 0, window.shape[1] - per_token.shape[1], 0))
+def _step(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
+    context = window.shape[1] - left.shape[1]
+    return implementations.talk_conv(
+        window, left, left, l_max, 0, max_offset, normalize, None, None, context=context
+    )
 
 
-def _by(
-    operation: Callable[..., Tensor],
-    window: Tensor,
-    left: Tensor,
-    l_max: int,
-    max_offset: float,
-    normalize: bool,
+def _differentiable_step(
+    window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool
 ) -> Tensor:
-    """The step as the end of the operation on the whole window."""
+    """Compute the step as the end of the operation on the whole window, which has all rules."""
     offsets = _with_context(window, left)
     zeros = torch.zeros_like(offsets)
-    out = operation(window, offsets, zeros, l_max, 0, max_offset, normalize, None, None)
+    out = derivatives.talk_conv(window, offsets, zeros, l_max, 0, max_offset, normalize, None, None)
     return out[:, window.shape[1] - left.shape[1] :].contiguous()
 
 
-def _eager(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
-    return _by(eager.talk_conv, window, left, l_max, max_offset, normalize)
-
-
-def _cpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
-    if cpu.find_kernel() is None:
-        return _eager(window, left, l_max, max_offset, normalize)
+def _eager_step(
+    window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool
+) -> Tensor:
     context = window.shape[1] - left.shape[1]
-    return cpu.talk_conv(window, left, left, l_max, 0, max_offset, normalize, context=context)
+    return eager.talk_conv(window, left, left, l_max, 0, max_offset, normalize, None, None, context)
 
 
-def _gpu(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
-    context = window.shape[1] - left.shape[1]
-    return gpu.talk_conv(window, left, left, l_max, 0, max_offset, normalize, context=context)
+def _with_context(window: Tensor, per_token: Tensor) -> Tensor:
+    """Put zeros before the rows of a step, for the earlier tokens: (B, t, H) -> (B, T, H)."""
+    return F.pad(per_token, (0, 0, window.shape[1] - per_token.shape[1], 0))
 
 
 def _fake(window: Tensor, left: Tensor, l_max: int, max_offset: float, normalize: bool) -> Tensor:
-    derivatives.refuse_compiled_forward_mode()
+    derivatives.refuse_compiled_forward_mode(window)
     return window.new_empty(left.shape[0], left.shape[1], window.shape[2])
 
 
@@ -207,13 +191,10 @@ def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor | None, ...]:
     return grad_window, grad_left[:, window.shape[1] - left.shape[1] :], None, None, None
 
 
-_DIRECT = {"cpu": _cpu}
-
 torch.library.define(
     STEP, "(Tensor window, Tensor left, int l_max, float max_offset, bool normalize) -> Tensor"
 )
-torch.library.impl(STEP, "default", _eager)
-torch.library.impl(STEP, "cpu", _cpu)
-torch.library.impl(STEP, "cuda", _gpu)
+torch.library.impl(STEP, "default", _eager_step)
+torch.library.impl(STEP, ("cpu", "cuda"), _step)
 torch.library.register_fake(STEP, _fake)
 torch.library.register_autograd(STEP, _backward, setup_context=_save)

@@ -10,7 +10,10 @@
 #include <new>
 #include <vector>
 
-#include "memory.h"
+#if defined(__SSE__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
 #include "parallel.h"
 #include "plan.h"
 #include "processor.h"
@@ -26,10 +29,8 @@ constexpr int64_t ring_bytes = int64_t{24} << 10;
 constexpr int64_t least_ring_rows = 16;
 // Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
 constexpr int64_t least_chunk_tokens = 512;
-// Beyond the second-level caches of common processors nobody finds the output in a cache anyway.
+// Larger outputs do not stay in the second-level caches of common processors.
 constexpr int64_t stream_from_bytes = int64_t{2} << 20;
-// Smaller outputs mostly come from memory that the process had before and that needs no mapping.
-constexpr int64_t map_from_bytes = int64_t{16} << 20;
 // Below this many elements a thread takes longer to wake than to help.
 constexpr int64_t elements_per_thread = int64_t{1} << 14;
 
@@ -97,9 +98,7 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   plan.chunk_tokens = std::min(chunk_tokens_of(p), longest);
   const int64_t rows = chunks.empty() ? 0 : chunks.back().rows_before + chunks.back().end -
                                                 chunks.back().begin;
-  plan.output_bytes = rows * p.channels * element_bytes(p.dtype);
-  plan.stream = plan.output_bytes >= stream_from_bytes;
-  plan.map_pages = plan.output_bytes >= map_from_bytes;
+  plan.stream = rows * p.channels * element_bytes(p.dtype) >= stream_from_bytes;
   return plan;
 }
 
@@ -176,24 +175,20 @@ Task first_task_of(const std::vector<Chunk>& chunks, int64_t groups, int64_t par
   return {size_t(chunk - chunks.begin()), done / (chunk->end - chunk->begin)};
 }
 
-// Maps the rows of a chunk before they are written.
-void map_rows(const Plan& plan, const Chunk& chunk, const Tensor& output, FreshMemory& fresh) {
-  const int64_t size = element_bytes(plan.problem.dtype);
-  const int64_t first = chunk.sequence.first + chunk.begin - plan.problem.context;
-  char* const rows = static_cast<char*>(output.data) +
-                     (chunk.sequence.batch * output.strides.batch + first * output.strides.time) * size;
-  fresh.map(rows, size_t((chunk.end - chunk.begin) * output.strides.time * size));
+// Makes rows that were streamed around the caches visible to other threads.
+void finish_streaming() {
+#if defined(__SSE__) || defined(_M_X64)
+  _mm_sfence();
+#endif
 }
 
 template <class Run>
-int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const Tensor& output,
-                bool offset_grads, Run run) {
+int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, bool offset_grads, Run run) {
   if (chunks.empty() || plan.problem.channels == 0) return TALKCONV_OK;
   const int64_t rows = chunks.back().rows_before + chunks.back().end - chunks.back().begin;
   const int64_t useful = std::max<int64_t>(1, rows * plan.problem.channels / elements_per_thread);
   const int64_t tasks = int64_t(chunks.size()) * plan.groups;
   const int64_t threads = std::min({int64_t(plan.problem.threads), useful, tasks});
-  FreshMemory fresh(output.data, size_t(plan.output_bytes));
   std::atomic<bool> ok{true};
   parallel(int(threads), [&](int thread, int count) {
     static thread_local ScratchMemory scratch;
@@ -204,11 +199,8 @@ int32_t run_all(const Plan& plan, const std::vector<Chunk>& chunks, const Tensor
     Task task = first_task_of(chunks, plan.groups, thread, count);
     const Task end = thread + 1 < count ? first_task_of(chunks, plan.groups, thread + 1, count)
                                         : Task{chunks.size(), 0};
-    size_t mapped = chunks.size();  // none yet
     while (task.chunk < end.chunk || (task.chunk == end.chunk && task.group < end.group)) {
       const Chunk& chunk = chunks[task.chunk];
-      if (plan.map_pages && task.chunk != mapped) map_rows(plan, chunk, output, fresh);
-      mapped = task.chunk;
       if (!run(chunk, task.group, *scratch)) ok = false;
       if (++task.group == plan.groups) task = {task.chunk + 1, 0};
     }
@@ -243,12 +235,12 @@ std::atomic<const Kernel*>& current() {
 // Plans the call and runs it. `sweep` is the kernel's forward or backward.
 template <class Sweep, class Tensors>
 int32_t run_call(const talkconv_problem& problem, Sweep Kernel::*sweep, const Tensors& tensors,
-                 const Tensor& output, bool offset_grads) {
+                 bool offset_grads) {
   try {
     const std::vector<Chunk> chunks = chunks_of(problem, chunk_tokens_of(problem));
     const Plan plan = plan_of(problem, chunks);
     const Sweep run = current().load()->*sweep;
-    return run_all(plan, chunks, output, offset_grads,
+    return run_all(plan, chunks, offset_grads,
                    [&](const Chunk& chunk, int64_t group, const Scratch& scratch) {
                      return run(plan, tensors, chunk, group, scratch);
                    });
@@ -266,7 +258,7 @@ using namespace talkconv;
 int32_t talkconv_forward(const talkconv_forward_call* call, void* const* data) {
   const ForwardTensors tensors{
       {data[0], call->x}, {data[1], call->left}, {data[2], call->right}, {data[3], call->out}};
-  return run_call(call->problem, &Kernel::forward, tensors, tensors.out, false);
+  return run_call(call->problem, &Kernel::forward, tensors, false);
 }
 
 int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data) {
@@ -274,7 +266,7 @@ int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data)
       {data[0], call->grad_out}, {data[1], call->x},         {data[2], call->left},
       {data[3], call->right},    {data[4], call->grad_x},    {data[5], call->grad_left},
       {data[6], call->grad_right}};
-  return run_call(call->problem, &Kernel::backward, tensors, tensors.grad_x, true);
+  return run_call(call->problem, &Kernel::backward, tensors, true);
 }
 
 const char* talkconv_isa(void) { return current().load()->isa; }

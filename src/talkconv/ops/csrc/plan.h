@@ -52,9 +52,7 @@ struct Plan {
   int64_t ring_rows;  // rows of gradients that windows can reach at a time
   int64_t sum_rows;   // rows of running sums: one for two tokens
   int64_t chunk_tokens;
-  int64_t output_bytes;
-  bool stream;     // the output does not fit the caches: write around them
-  bool map_pages;  // the output is likely fresh memory: map it before writing
+  bool stream;  // the output does not fit the caches: write around them
 };
 
 // A row of the ring has at most a sum and another number as wide for each channel.

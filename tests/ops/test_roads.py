@@ -1,12 +1,13 @@
-"""Going past the dispatcher changes nothing but the time: whoever listens is still asked."""
+"""The three roads give the same results, and each call takes the road that it needs."""
 
 import contextlib
 
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from talkconv import TaLKState, talk_conv, talk_conv_step
-from talkconv.ops.direct import nobody_listens
+from talkconv.ops import roads
 from tests.cases import make_case
 
 
@@ -29,16 +30,43 @@ def test_a_mode_hears_the_operators():
     assert torch.ops.talkconv.talk_conv_step.default in listener.heard
 
 
-def test_who_listens():
+def road_of(*tensors):
+    return roads.take(lambda: "kernel", lambda: "function", lambda: "operator", tensors)
+
+
+def test_the_kernel_is_called_directly_if_no_derivative_is_wanted():
     x = torch.randn(2)
-    assert nobody_listens(x)
-    assert not nobody_listens(x, x.clone().requires_grad_())
-    assert not nobody_listens(torch.nn.Parameter(x))
+    assert road_of(x) == "kernel"
     with torch.no_grad():
-        assert nobody_listens(x.clone().requires_grad_())
+        assert road_of(x.clone().requires_grad_(), torch.nn.Parameter(x)) == "kernel"
+    with torch.inference_mode():
+        assert road_of(torch.randn(2)) == "kernel"
+
+
+def test_derivatives_take_the_function():
+    x = torch.randn(2)
+    assert road_of(x, x.clone().requires_grad_()) == "function"
+    assert road_of(torch.nn.Parameter(x)) == "function"
     found = []
-    torch.vmap(lambda one: (found.append(nobody_listens(one)), one)[1])(x)
-    assert found == [False]
+    for transform in (torch.vmap, torch.func.grad):
+        transform(lambda one: (found.append(road_of(one)), one.sum())[1])(x)
+    torch.func.jvp(lambda one: (found.append(road_of(one)), one)[1], (x,), (x,))
+    assert found == ["function"] * 3
+    with torch.autograd.forward_ad.dual_level():
+        assert road_of(x, torch.autograd.forward_ad.make_dual(x, x)) == "function"
+        assert road_of(x) == "kernel"
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "tensor", [torch.randn(2).as_subclass(Subclass), torch.empty(2, device="meta")]
+)
+def test_what_the_kernels_cannot_read_takes_the_operator(tensor):
+    assert road_of(tensor) == "operator"
+    assert road_of(torch.randn(2), tensor.requires_grad_()) == "operator"
 
 
 def test_a_mode_hears_the_backward():
@@ -48,13 +76,6 @@ def test_a_mode_hears_the_backward():
     with Listener() as listener:
         out.sum().backward()
     assert torch.ops.talkconv.talk_conv_backward.default in listener.heard
-
-
-def test_forward_mode_is_not_passed_by():
-    x = torch.randn(2)
-    with torch.autograd.forward_ad.dual_level():
-        assert not nobody_listens(x)
-    assert nobody_listens(x)
 
 
 def test_both_roads_give_the_same_gradients(implementation):

@@ -1,0 +1,76 @@
+"""The three roads of a call, and how one is chosen.
+
+- Nothing wants a derivative and nothing records operators: the kernel is called directly. This
+  saves the cost of autograd and of the dispatcher, about half of a call at 10 tokens.
+- Autograd, forward mode or torch.func want derivatives: one torch.autograd.Function carries all the
+  rules that they need. A registered operator has no forward derivatives and none in torch.func.
+- torch.compile, torch.export, tracing, dispatch modes, tensor subclasses and devices without a
+  kernel: the registered operator. Its rules are the same functions as those of the Function.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import Parameter
+
+_Result = TypeVar("_Result")
+_PLAIN = (Tensor, Parameter)
+_DEVICES = ("cpu", "cuda")
+
+
+def take(
+    kernel: Callable[..., _Result],
+    differentiable: Callable[..., _Result],
+    operator: Callable[..., _Result],
+    tensors: tuple[Tensor, ...],
+    *inputs: Any,
+) -> _Result:
+    """Call one of three equal functions with `inputs`, as the leading `tensors` of them need it."""
+    if needs_operator(tensors):
+        return operator(*inputs)
+    if needs_derivatives(tensors):
+        return differentiable(*inputs)
+    return kernel(*inputs)
+
+
+def needs_operator(tensors: tuple[Tensor, ...]) -> bool:
+    """Return True if something records operators, or if the kernels cannot read a tensor."""
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        or torch._C._len_torch_dispatch_stack()
+    ):
+        return True
+    transformed = torch._C._are_functorch_transforms_active()
+    for tensor in tensors:
+        if type(tensor) not in _PLAIN or tensor.device.type not in _DEVICES:
+            return True
+        # autograd.grad(is_grads_batched=True) passes tensors without memory of their own, which
+        # only the dispatcher can take apart
+        if not transformed and not _has_memory(tensor):
+            return True
+    return False
+
+
+def needs_derivatives(tensors: tuple[Tensor, ...]) -> bool:
+    """Return True if autograd, forward mode or a transform of torch.func follows the call."""
+    if torch._C._are_functorch_transforms_active():
+        return True
+    with_gradients = torch.is_grad_enabled()
+    for tensor in tensors:
+        if with_gradients and tensor.requires_grad:
+            return True
+        if forward_ad.unpack_dual(tensor).tangent is not None:
+            return True
+    return False
+
+
+def _has_memory(tensor: Tensor) -> bool:
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        return False
+    return True
