@@ -12,10 +12,11 @@ ROOT = Path(talkconv.__file__).parent
 MAY_IMPORT = {
     "ops": set(),
     "layers": {"ops"},
-    "models": {"ops", "layers"},
+    "search": set(),
+    "models": {"ops", "layers", "search"},
     "data": set(),
     "runs": {"models", "data"},
-    "generation": {"models", "data", "runs"},
+    "generation": {"search", "models", "data", "runs"},
     "evaluation": {"models", "data", "runs", "generation"},
     "training": {"layers", "models", "data", "runs", "generation", "evaluation"},
     "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},

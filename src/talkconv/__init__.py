@@ -4,11 +4,15 @@ Shapes, here and everywhere below: B sequences, T tokens, C channels, H heads of
 Batch first; "packed" sequences lie end to end in N tokens.
 """
 
-from talkconv.layers.blocks import DecoderBlock, EncoderBlock
-from talkconv.layers.talk_conv import TaLKConv
-from talkconv.ops import reference
-from talkconv.ops.step import TaLKState, talk_conv_step
-from talkconv.ops.talk_conv import talk_conv
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from talkconv.layers.blocks import DecoderBlock, EncoderBlock
+    from talkconv.layers.talk_conv import TaLKConv
+    from talkconv.ops import reference
+    from talkconv.ops.step import TaLKState, talk_conv_step
+    from talkconv.ops.talk_conv import talk_conv
 
 __version__ = "0.1.0"
 
@@ -21,3 +25,35 @@ __all__ = [
     "talk_conv",
     "talk_conv_step",
 ]
+
+# Where each public name lives. A module is imported when a name of it is first used, so that the
+# command line and exported networks start without torch.
+_HOMES = {
+    "DecoderBlock": "talkconv.layers.blocks",
+    "EncoderBlock": "talkconv.layers.blocks",
+    "TaLKConv": "talkconv.layers.talk_conv",
+    "TaLKState": "talkconv.ops.step",
+    "talk_conv": "talkconv.ops.talk_conv",
+    "talk_conv_step": "talkconv.ops.step",
+}
+_MODULES = {
+    "layers": "talkconv.layers",
+    "models": "talkconv.models",
+    "ops": "talkconv.ops",
+    "reference": "talkconv.ops.reference",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name])
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

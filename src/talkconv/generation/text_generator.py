@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from talkconv.models.base import TaLKConvPreTrainedModel
-from talkconv.models.beam_search import BeamSettings, Hypotheses
+from talkconv.models.beam_generate import end_tokens
 from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.search.beam_search import BeamSettings, Hypotheses, Ints
 
 # (line, counted from 0; its tokens): a source that was cut off
 OnCut = Callable[[int, int], None]
@@ -112,19 +114,19 @@ class TextGenerator:
         if settings.temperature:
             found = self._sampled(tokens, mask, n_best, max(limits))
         else:
-            beams = self._beam_settings(prompt, torch.tensor(limits, device=tokens.device))
+            beams = self._beam_settings(prompt, np.array(limits))
             found = self.model.beam_search(tokens, beams, mask).best(n_best)
         return [
             [self._output(found, row, n, prompt) for n in range(n_best)]
             for row in range(len(sources))
         ]
 
-    def _beam_settings(self, prompt: int, limits: Tensor) -> BeamSettings:
+    def _beam_settings(self, prompt: int, limits: Ints) -> BeamSettings:
         config, settings = self.model.config, self.settings
         return BeamSettings(
             num_beams=settings.num_beams,
             max_length=prompt + int(limits.max()),
-            eos=_ends_of(config.eos_token_id, limits.device),
+            eos=end_tokens(config.eos_token_id),
             pad=config.pad_token_id or 0,
             length_penalty=settings.length_penalty,
             min_length=prompt + settings.min_length,
@@ -155,19 +157,17 @@ class TextGenerator:
         )
         sequences = answer.sequences
         steps = model.compute_transition_scores(sequences, answer.scores, normalize_logits=True)
-        ends = _ends_of(self.model.config.eos_token_id, sequences.device)
+        ends = end_tokens(self.model.config.eos_token_id)
         written = _written(sequences[:, -steps.shape[1] :], ends)  # (B * n,)
         there = torch.arange(steps.shape[1], device=steps.device) < written[:, None]
         scores = steps.masked_fill(~there, 0).sum(dim=1) / written**settings.length_penalty
         lengths = sequences.shape[1] - steps.shape[1] + written
-        return Hypotheses(
-            sequences.view(len(tokens), n, -1), scores.view(-1, n), lengths.view(-1, n)
-        ).best(n)
+        found = (sequences.view(len(tokens), n, -1), scores.view(-1, n), lengths.view(-1, n))
+        return Hypotheses(*(part.cpu().numpy() for part in found)).best(n)
 
     def _output(self, found: Hypotheses, row: int, n: int, prompt: int) -> Output:
         written = found.tokens[row, n, prompt : int(found.lengths[row, n])].tolist()
-        eos = self.model.config.eos_token_id
-        ends = eos if isinstance(eos, list) else [eos]
+        ends = end_tokens(self.model.config.eos_token_id)
         tokens = [token for token in written if token not in ends]
         text = (self.target_tokenizer or self.tokenizer).decode(tokens, skip_special_tokens=True)
         # a tokenizer may know other line ends than the reader of our lines
@@ -219,13 +219,8 @@ def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[Tens
     return tokens, mask
 
 
-def _ends_of(eos: int | list[int] | None, device: torch.device) -> Tensor | None:
-    return None if eos is None else torch.tensor(eos, device=device).reshape(-1)
-
-
-def _written(tokens: Tensor, ends: Tensor | None) -> Tensor:
+def _written(tokens: Tensor, ends: tuple[int, ...]) -> Tensor:
     """How many tokens each row has up to its end, which counts: (rows, T) -> (rows,)"""
-    if ends is None:
-        return torch.full((len(tokens),), tokens.shape[1], device=tokens.device)
-    before = torch.isin(tokens, ends).long().cumsum(dim=1) == 0
+    is_end = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
+    before = is_end.long().cumsum(dim=1) == 0
     return (before.sum(dim=1) + 1).clamp(max=tokens.shape[1])

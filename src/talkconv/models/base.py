@@ -2,27 +2,19 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
-from transformers import (
-    EosTokenCriteria,
-    GenerationConfig,
-    GenerationMixin,
-    LogitsProcessorList,
-    MaxLengthCriteria,
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    PreTrainedModel,
-    StoppingCriteriaList,
-)
+from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
 from transformers import initialization as init
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
-from talkconv.models.beam_search import BeamSettings, Hypotheses, Step, beam_search
+from talkconv.models.beam_generate import can_search, is_sharded, merged_settings, search
+from talkconv.models.beam_step import NetworkStep
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.stack import Decoder
+from talkconv.search.beam_search import BeamSettings, Hypotheses, beam_search
 
 
 class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
@@ -87,71 +79,35 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         )
         return embedding
 
-    def _prepare_cache_for_generation(  # type: ignore[override]
+    def generate(  # type: ignore[override]
         self,
-        generation_config: GenerationConfig,
-        model_kwargs: dict[str, Any],
-        generation_mode: Any,
-        batch_size: int,
-        max_cache_length: int,
-    ) -> None:
-        """`generate` asks for a cache: ours, unless the caller brings one or wants none."""
-        if generation_config.cache_implementation is not None:
+        inputs: Tensor | None = None,
+        generation_config: GenerationConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Generate as transformers does, with this network's cache and, if it can, its beam search.
+
+        transformers documents the arguments.
+        """
+        defaults: Any = self.generation_config
+        settings, others = merged_settings(defaults, generation_config, kwargs)
+        if settings.cache_implementation is not None:
             raise ValueError(
                 "cache_implementation must be left unset: this network has a cache of its own, "
-                f"of constant size; got {generation_config.cache_implementation!r}"
+                f"of constant size; got {settings.cache_implementation!r}"
             )
-        if model_kwargs.get("past_key_values") is not None:
-            model_kwargs["past_key_values"]._is_user_defined = True
-        elif generation_config.use_cache is not False:
-            rows = max(generation_config.num_beams, generation_config.num_return_sequences)
-            model_kwargs["past_key_values"] = self.empty_cache(batch_size * rows)
+        if can_search(settings, others, self.config.vocab_size) and not is_sharded(self):
+            kwargs["custom_generate"] = search
+        if kwargs.get("past_key_values") is None and settings.use_cache is not False:
+            kwargs["past_key_values"] = TaLKConvCache()
+        # transformers types this method for models of its own
+        return super().generate(inputs, generation_config, **kwargs)  # type: ignore[misc]
 
-    def _beam_search(
-        self,
-        input_ids: Tensor,
-        logits_processor: LogitsProcessorList,
-        stopping_criteria: StoppingCriteriaList,
-        generation_config: GenerationConfig,
-        synced_gpus: bool = False,
-        **model_kwargs: Any,
-    ) -> Any:
-        """`generate` asks for beams: our search where it gives the same, else transformers'."""
-        rules = _beam_rules(logits_processor)
-        plain = (
-            rules is not None
-            and all(
-                type(rule) in (MaxLengthCriteria, EosTokenCriteria) for rule in stopping_criteria
-            )
-            and not generation_config.do_sample
-            and not generation_config.return_dict_in_generate
-            and not synced_gpus
-            and generation_config.prefill_chunk_size is None
-            and self._is_fresh(model_kwargs)
-        )
-        settings = _beam_settings(generation_config, rules or {})
-        if not plain or self.config.vocab_size < settings.kept:
-            search: Any = super()._beam_search  # type: ignore[misc]
-            return search(
-                input_ids,
-                logits_processor,
-                stopping_criteria,
-                generation_config,
-                synced_gpus,
-                **model_kwargs,
-            )
-        # rows came once per beam; the prompt is read once per sentence
-        first = slice(None, None, settings.num_beams)
-        step = self._beam_step(len(input_ids[first]), first, model_kwargs)
-        found = beam_search(step, input_ids[first], settings).best(
-            generation_config.num_return_sequences
-        )
-        return found.tokens.flatten(0, 1)[:, : int(found.lengths.max())]
-
+    @torch.no_grad()
     def beam_search(
         self, input_ids: Tensor, settings: BeamSettings, attention_mask: Tensor | None = None
     ) -> Hypotheses:
-        """What `generate` finds with beams, with scores, and with limits of each sentence's own.
+        """Return what generate() finds with beams, with scores and a limit for each sentence.
 
         input_ids (B, S) are sources, or for a language model prompts, padded on the left.
         """
@@ -160,50 +116,29 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
                 f"num_beams must be at most {self.config.vocab_size // settings.kept_per_beam} "
                 f"with {self.config.vocab_size} words, got {settings.num_beams}"
             )
-        prompt, inputs = self._beam_inputs(input_ids, attention_mask)
-        return beam_search(self._beam_step(len(prompt), slice(None), inputs), prompt, settings)
+        prompt, step = self.begin_search(input_ids, attention_mask)
+        return beam_search(step, prompt.cpu().numpy(), settings)
 
-    def _beam_inputs(
-        self, input_ids: Tensor, attention_mask: Tensor | None
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """What generation starts with, and what the decoder needs at each step."""
-        return input_ids, dict(attention_mask=attention_mask)
+    def begin_search(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, NetworkStep]:
+        """Return the prompts (B, p) of a search and the step that continues them."""
+        return input_ids, self.beam_step(len(input_ids), attention_mask)
 
-    def _is_fresh(self, model_kwargs: dict[str, Any]) -> bool:
-        """Whether generation starts at the first token, with a cache that is nobody else's."""
-        cache = model_kwargs.get("past_key_values")
-        known = {"past_key_values", "use_cache", "logits_to_keep", "attention_mask"}
-        known |= {"encoder_outputs"} if self.config.is_encoder_decoder else set()
-        given = {name for name, value in model_kwargs.items() if value is not None}
-        own = isinstance(cache, TaLKConvCache) and not hasattr(cache, "_is_user_defined")
-        return own and given <= known
-
-    def _beam_step(self, batch: int, first: slice, model_kwargs: dict[str, Any]) -> Step:
-        """The network as beam search sees it: next tokens and their parents to logits."""
-        cache = self.empty_cache(batch)
-        mask = model_kwargs.get("attention_mask")
-        inputs: dict[str, Any] = dict(past_key_values=cache, logits_to_keep=1)
-        if self.config.is_encoder_decoder:
-            inputs |= dict(encoder_outputs=model_kwargs["encoder_outputs"], attention_mask=mask)
-        name = "decoder_input_ids" if self.config.is_encoder_decoder else "input_ids"
-
-        def step(tokens: Tensor, parents: Tensor | None) -> Tensor:
-            prompt = {}
-            if parents is not None:
-                cache.reorder_cache(parents)
-            elif mask is not None and not self.config.is_encoder_decoder:
-                # the cache remembers padding, which stands in the prompt alone
-                prompt = dict(attention_mask=mask[first])
-            logits: Tensor = self(**{name: tokens}, **inputs, **prompt).logits
-            return logits[:, -1]
-
-        return step
+    def beam_step(
+        self, batch: int, attention_mask: Tensor | None, encoder_states: Tensor | None = None
+    ) -> NetworkStep:
+        """Return this network as beam_search() calls it, before the first token."""
+        # the cache remembers padding, which stands in the prompt alone
+        prompt_inputs = dict(attention_mask=attention_mask)
+        return NetworkStep(self, self.empty_cache(batch), "input_ids", {}, prompt_inputs)
 
     def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
         """The cache before the first token; crop() can then take back up to `rollback` tokens."""
-        return self.decoder.empty_cache(batch, rollback=rollback)
+        return TaLKConvCache(self.decoder.empty_states(batch, rollback=rollback))
 
     def _cache(self, cache: Any, use_cache: bool | None, rows: int) -> TaLKConvCache | None:
+        """Return the cache to use for `rows` rows; one without states yet gets them here."""
         if cache is None:
             return self.empty_cache(rows) if use_cache else None
         if not isinstance(cache, TaLKConvCache):
@@ -211,37 +146,9 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
                 "past_key_values must come from this network (model.empty_cache(batch), or an "
                 f"earlier output), got {type(cache).__name__}"
             )
+        if not cache.states:
+            cache.states = self.decoder.empty_states(rows)
         return cache
-
-
-def _beam_rules(processors: LogitsProcessorList) -> dict[str, Any] | None:
-    """What these processors forbid, in words of BeamSettings; None if it is more than ours can."""
-    rules = dict(min_length=0, no_repeat_ngram=0)
-    for each in processors:
-        if type(each) is NoRepeatNGramLogitsProcessor:
-            rules["no_repeat_ngram"] = each.ngram_size
-        elif type(each) is MinLengthLogitsProcessor:
-            rules["min_length"] = max(rules["min_length"], each.min_length)
-        elif type(each) is MinNewTokensLengthLogitsProcessor:
-            least = each.prompt_length_to_skip + each.min_new_tokens
-            rules["min_length"] = max(rules["min_length"], least)
-        else:
-            return None
-    return rules
-
-
-def _beam_settings(generation_config: GenerationConfig, rules: dict[str, Any]) -> BeamSettings:
-    eos, pad = generation_config._eos_token_tensor, generation_config._pad_token_tensor
-    filler = pad if pad is not None else eos[0] if eos is not None else 0
-    return BeamSettings(
-        num_beams=generation_config.num_beams,
-        max_length=generation_config.max_length,
-        eos=eos,
-        pad=int(filler),
-        length_penalty=generation_config.length_penalty,
-        early_stopping=generation_config.early_stopping,
-        **rules,
-    )
 
 
 def padding_of(attention_mask: Tensor | None, tokens: int) -> Tensor | None:

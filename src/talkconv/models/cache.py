@@ -17,19 +17,22 @@ class TaLKConvCache(Cache):
     """One mixer state a layer, and for a translation one projected memory a layer.
 
     Rows are beams: `reorder_cache` picks among them. The memory has a row for each sentence, whose
-    beams are picked among themselves, so that it never moves.
+    beams are picked among themselves, so that it never moves. A cache without states is one before
+    the first token: the network that it is passed to makes them.
     """
 
-    def __init__(self, states: list[Any], memory: list[ProjectedMemory] | None = None) -> None:
+    def __init__(
+        self, states: list[Any] | None = None, memory: list[ProjectedMemory] | None = None
+    ) -> None:
         super().__init__(layers=[])
-        self.states = states
+        self.states = [] if states is None else states
         self.memory = memory
         # (B,) tokens of padding that went by in each row; None where there never were any
         self.padding: Tensor | None = None
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many tokens went by, padding included."""
-        seen: int = self.states[layer_idx].seen
+        seen: int = self.states[layer_idx].seen if self.states else 0
         return seen
 
     def get_max_length(self, layer_idx: int | None = None) -> int:

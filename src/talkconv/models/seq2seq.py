@@ -4,12 +4,13 @@ from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin
+from transformers import GenerationConfig, GenerationMixin
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
 
 from talkconv.conventions import IGNORED_LABEL
 from talkconv.models.base import TaLKConvPreTrainedModel, hidden_of, padding_of
+from talkconv.models.beam_step import NetworkStep
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.loss import smoothed_cross_entropy
 from talkconv.models.stack import Decoder, Encoder
@@ -111,17 +112,40 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
         encoded: BaseModelOutput = self.encoder(input_ids, attention_mask, output_hidden_states)
         return encoded
 
-    def _beam_inputs(
-        self, input_ids: Tensor, attention_mask: Tensor | None
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def begin_search(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, NetworkStep]:
+        """Encode the sources (B, S) and return the first tokens (B, 1) and the decoder's step."""
         first = self.config.decoder_start_token_id
         if first is None:
             raise ValueError("generation needs decoder_start_token_id in the config, got None")
-        padding_mask = self.encoder.padding_mask(input_ids, attention_mask)
-        mask = None if padding_mask is None else (~padding_mask).long()
-        encoded = self._encode(input_ids, mask, None, None)
+        mask = self._attention_mask(input_ids, attention_mask)
+        states = self._encode(input_ids, mask, None, None).last_hidden_state
         start = input_ids.new_full((len(input_ids), 1), first)
-        return start, dict(encoder_outputs=encoded, attention_mask=mask)
+        return start, self.beam_step(len(input_ids), mask, states)
+
+    def beam_step(
+        self, batch: int, attention_mask: Tensor | None, encoder_states: Tensor | None = None
+    ) -> NetworkStep:
+        inputs = dict(encoder_outputs=(encoder_states,), attention_mask=attention_mask)
+        return NetworkStep(self, self.empty_cache(batch), "decoder_input_ids", inputs, {})
+
+    def generate(  # type: ignore[override]
+        self,
+        inputs: Tensor | None = None,
+        generation_config: GenerationConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Generate as TaLKConvPreTrainedModel does; without a mask, padding is the pad token."""
+        tokens = kwargs.get("input_ids") if inputs is None else inputs
+        # Only the encoder sees the tokens of the source, but the decoder needs the mask, too.
+        kwargs["attention_mask"] = self._attention_mask(tokens, kwargs.get("attention_mask"))
+        return super().generate(inputs, generation_config, **kwargs)
+
+    def _attention_mask(self, tokens: Tensor | None, mask: Tensor | None) -> Tensor | None:
+        """Return the mask of the source (B, S), 0 at padding, made from the tokens if need be."""
+        padding_mask = self.encoder.padding_mask(tokens, mask)
+        return None if padding_mask is None else (~padding_mask).long()
 
     def _loss(self, logits: Tensor, labels: Tensor, num_items: Tensor | int | None) -> Any:
         return smoothed_cross_entropy(
@@ -131,30 +155,3 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
             pad_token_id=self.config.pad_token_id,
             num_items=num_items,
         )
-
-    def _prepare_text_encoder_decoder_kwargs_for_generation(
-        self, inputs_tensor: Tensor, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Once generation has the encoder's states it forgets the tokens: note their padding."""
-        padding_mask = self.encoder.padding_mask(inputs_tensor, model_kwargs.get("attention_mask"))
-        if padding_mask is not None:
-            model_kwargs["attention_mask"] = (~padding_mask).long()
-        prepare: Any = super()._prepare_text_encoder_decoder_kwargs_for_generation  # type: ignore[misc]
-        prepared: dict[str, Any] = prepare(inputs_tensor, model_kwargs, *args, **kwargs)
-        return prepared
-
-    def _expand_inputs_for_generation(  # type: ignore[override]
-        self,
-        expand_size: int = 1,
-        is_encoder_decoder: bool = False,
-        input_ids: Tensor | None = None,
-        **model_kwargs: Any,
-    ) -> tuple[Tensor | None, dict[str, Any]]:
-        """Each beam has a row of what the decoder writes; the encoder's side has one a sentence."""
-        if expand_size > 1:
-            for name, value in model_kwargs.items():
-                if name.startswith("decoder_") and isinstance(value, Tensor):
-                    model_kwargs[name] = value.repeat_interleave(expand_size, dim=0)
-            if input_ids is not None:
-                input_ids = input_ids.repeat_interleave(expand_size, dim=0)
-        return input_ids, model_kwargs

@@ -142,13 +142,12 @@ class Decoder(Stack):
     def blocks(self) -> list[DecoderBlock]:
         return cast(list[DecoderBlock], self.layers)
 
-    def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
-        """The cache before the first token; crop() can then take back up to `rollback` tokens."""
+    def empty_states(self, batch: int, *, rollback: int = 0) -> list[Any]:
+        """Return the state of each block before the first token; see TaLKConvCache."""
         # the embedding's place: blocks whose layers were quantized have no parameters
         embedding = next(self.embed_tokens.parameters())
         place: dict[str, Any] = dict(dtype=embedding.dtype, device=embedding.device)
-        states = [block.empty_state(batch, rollback=rollback, **place) for block in self.blocks]
-        return TaLKConvCache(states)
+        return [block.empty_state(batch, rollback=rollback, **place) for block in self.blocks]
 
     def forward(
         self,
