@@ -22,7 +22,6 @@ class Entry(NamedTuple):
 
 
 IN_EVERY_CALL = "Calls of talk_conv raise an AttributeError, and every test of the operation fails."
-IN_GENERATION = "generate() raises or becomes slow, and the tests of generation fail."
 IN_TRAINING = "`talkconv train` raises an AttributeError, and the tests of training fail."
 NEVER_CALLED = "transformers no longer calls the override, and the tests named after it fail."
 
@@ -51,24 +50,6 @@ ALLOWED = {
     "*._is_hf_initialized": Entry(
         "A padding row that was loaded must not be set to zero.",
         "The padding row of a loaded network becomes zero, and the tests of loading fail.",
-    ),
-    # transformers: generation
-    "transformers.GenerationMixin._beam_search": Entry(
-        "Our beam search costs half as much as the one of transformers.", IN_GENERATION
-    ),
-    "transformers.GenerationMixin._expand_inputs_for_generation": Entry(
-        "The states of the encoder are not copied for each beam.", IN_GENERATION
-    ),
-    "transformers.GenerationMixin._prepare_cache_for_generation": Entry(
-        "generate() must start with the network's own cache.", IN_GENERATION
-    ),
-    "transformers.GenerationMixin._prepare_text_encoder_decoder_kwargs_for_generation": Entry(
-        "The padding of the source is noted before generate() forgets the tokens.", IN_GENERATION
-    ),
-    "*._eos_token_tensor": Entry("It holds the prepared ends of a text.", IN_GENERATION),
-    "*._pad_token_tensor": Entry("It holds the prepared padding.", IN_GENERATION),
-    "*._is_user_defined": Entry(
-        "A cache that the caller brought must not be reset.", IN_GENERATION
     ),
     # transformers: the tokenizer
     "transformers.PreTrainedTokenizerBase._decode": Entry(
