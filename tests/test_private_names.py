@@ -22,7 +22,6 @@ class Entry(NamedTuple):
 
 
 IN_EVERY_CALL = "Calls of talk_conv raise an AttributeError, and every test of the operation fails."
-IN_TRAINING = "`talkconv train` raises an AttributeError, and the tests of training fail."
 NEVER_CALLED = "transformers no longer calls the override, and the tests named after it fail."
 
 ALLOWED = {
@@ -64,32 +63,6 @@ ALLOWED = {
     "transformers.PreTrainedTokenizerBase._switch_to_target_mode": Entry(
         "The language of the target decides which rules apply.", NEVER_CALLED
     ),
-    # transformers: training
-    "*(_internal_call=)": Entry("Saving must not upload anything.", IN_TRAINING),
-    "*._n_gpu": Entry("One process drives one GPU; torchrun starts more of them.", IN_TRAINING),
-    "transformers.Trainer._created_lr_scheduler": Entry(
-        "It tells the Trainer that the schedule was made by create_scheduler().", IN_TRAINING
-    ),
-    "transformers.Trainer._init_training_state": Entry(
-        "A resumed run follows the recipe's intervals, not the checkpoint's.", NEVER_CALLED
-    ),
-    "transformers.Trainer._load_from_checkpoint": Entry(
-        "Weights of another network are refused.", NEVER_CALLED
-    ),
-    "transformers.Trainer._load_rng_state": Entry(
-        "Random numbers are seeded for each batch.", NEVER_CALLED
-    ),
-    "transformers.Trainer._save": Entry("A network is saved without a pickle.", NEVER_CALLED),
-    "transformers.Trainer._save_checkpoint": Entry(
-        "A checkpoint is complete or absent.", NEVER_CALLED
-    ),
-    "transformers.Trainer._save_optimizer_and_scheduler": Entry(
-        "It writes a part of a checkpoint.", IN_TRAINING
-    ),
-    "transformers.Trainer._save_rng_state": Entry(
-        "Random numbers are seeded for each batch.", NEVER_CALLED
-    ),
-    "transformers.Trainer._save_scaler": Entry("It writes a part of a checkpoint.", IN_TRAINING),
     # other packages
     "*._indices": Entry(
         "Rows are read as they lie on disk, which holds if `datasets` has not reordered them.",

@@ -17,6 +17,7 @@ import torch
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
+from talkconv.runs.checkpoints import staging_folder
 from talkconv.training.record import Record
 from talkconv.training.train import Request, train
 
@@ -56,7 +57,7 @@ def finish(child: int) -> None:
 
 
 def half_written(run: Path) -> list[str]:
-    return [path.name for path in (run / "checkpoints").glob(".*")]
+    return [path.name for path in staging_folder(run).glob("checkpoint-*")]
 
 
 def wait_for_half_a_checkpoint(run: Path) -> None:

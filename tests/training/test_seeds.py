@@ -2,11 +2,13 @@ import json
 
 import pytest
 from safetensors.torch import load_file
+from transformers.trainer_callback import TrainerState
 
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import open_run
-from talkconv.training.seeds import REPORT, train_seeds
-from talkconv.training.train import Request
+from talkconv.training.recipe import read_recipe
+from talkconv.training.seeds import REPORT, choose, train_seeds
+from talkconv.training.train import Outcome, Request
 from tests.training.cases import cli, stop_at, write_recipe
 
 
@@ -54,3 +56,16 @@ def test_seeds_go_on_where_they_were_stopped(request_, monkeypatch):
 def test_there_must_be_a_seed(request_, silence):
     with pytest.raises(ValueError, match="--seeds must be at least 1, got 0"):
         train_seeds(request_, 0, silence)
+
+
+def test_of_equal_scores_the_lower_loss_is_chosen(request_, tmp_path):
+    recipe = read_recipe(request_.recipe, ["training.validate_by=bleu"])
+
+    def outcome(bleu, loss):
+        metrics = {"step": 2, "eval_loss": loss, "eval_bleu": bleu}
+        state = TrainerState(best_global_step=2, best_metric=bleu, log_history=[metrics])
+        return Outcome(tmp_path, recipe, state)
+
+    outcomes = [outcome(0.0, 3.0), outcome(0.0, 2.0), outcome(0.0, 2.5)]
+    assert choose(outcomes) is outcomes[1]
+    assert choose([*outcomes, outcome(0.1, 9.0)]).state.best_metric == 0.1

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import resource
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
+from safetensors.torch import load_file, save_file
 
 from talkconv.runs import checkpoints
 from talkconv.runs.card import RunCard
@@ -194,3 +196,62 @@ def test_nothing_that_is_read_is_executed(request_for):
     with pytest.raises(Exception, match="Weights only load failed"):
         run(more)
     assert not proof.exists()
+
+
+def scores(monkeypatch, *values):
+    """Let the validations of a run have these (BLEU, loss), one after the other."""
+    left = iter(values)
+
+    def validation(self, model, **options):
+        bleu, loss = next(left)
+        return {"loss": loss, "perplexity": 1.0, "bleu": bleu}
+
+    monkeypatch.setattr("talkconv.training.validate.Validation.__call__", validation)
+
+
+def test_patience_waits_for_a_score_above_0_and_ties_are_broken_by_loss(request_for, monkeypatch):
+    every_second = dict(validate_every=2, validate_by="bleu", patience=2, max_steps=16)
+    request = request_for(training=every_second)
+    scores(monkeypatch, (0, 5), (0, 4), (0, 4.5), (0, 3), (1, 3), (1, 2.5), (1, 2.6), (0, 2.4))
+    outcome = run(request)
+    # by the first score alone it would have ended at step 6 with the network of step 2
+    assert outcome.state.global_step == 16
+    assert outcome.state.best_global_step == 12
+    best = [line["step"] for line in read_log(request.out) if "valid_loss" in line]
+    assert best == [2, 4, 6, 8, 10, 12, 14, 16]
+
+
+def test_patience_may_be_given_and_taken_on_the_way(request_for, monkeypatch):
+    request = request_for(training=dict(validate_every=2, validate_by="bleu", max_steps=4))
+    scores(monkeypatch, (5, 1), (4, 1), (3, 1), (2, 1), (1, 1))
+    run(request)
+    more = go_on(request, "training.patience=3", "training.max_steps=12")
+    assert run(more).state.global_step == 8
+    without = go_on(request, "training.patience=none", "training.max_steps=10")
+    assert run(without).state.global_step == 10
+
+
+def test_weights_of_another_network_are_refused(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    path = request.out / "checkpoints" / "checkpoint-2" / "model.safetensors"
+    tensors = load_file(path)
+    name = next(iter(tensors))
+    save_file({f"other_{name}": tensors.pop(name), **tensors}, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=rf"another network than this run's: .* no other_{name}"):
+        run(go_on(request, "training.max_steps=5"))
+
+
+def test_other_intervals_on_the_way_are_followed_without_a_warning(request_for, caplog):
+    request = request_for(training=dict(max_steps=4))
+    run(request)
+    changes = ["log_every=1", "validate_every=3", "save_every=5", "max_steps=8"]
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)
+    try:
+        run(go_on(request, *(f"training.{change}" for change in changes)))
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert caplog.text == ""
+    assert [step for step, _ in losses(request.out)] == [2, 4, 5, 6, 7, 8]
+    assert [each["step"] for each in read_log(request.out) if "valid_loss" in each] == [4, 6, 8]

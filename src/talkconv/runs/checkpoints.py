@@ -63,16 +63,47 @@ def whole(final: Path, *, writes: bool, wait: Callable[[], object]) -> Iterator[
         if writes:
             replace_folder(unfinished, final)
     except Exception as error:
-        # each library reports a full disk in its own way; what it had begun takes room
-        free = shutil.disk_usage(final.parent).free
-        raise NotSaved(
-            f"{final} could not be written ({error}); the disk has {free / 1e6:.0f} MB left. "
-            "Nothing half-written remains"
-        ) from error
+        raise _not_saved(final, error) from error
     finally:
         if writes:
             shutil.rmtree(unfinished, ignore_errors=True)
     wait()
+
+
+def staging_folder(run: Path) -> Path:
+    """Return the folder in which checkpoints are written until they are complete."""
+    return unfinished_name(run / CHECKPOINTS)
+
+
+def staged_checkpoint(run: Path, step: int) -> Path:
+    """Return the folder in which the checkpoint of a step is written until it is complete."""
+    return staging_folder(run) / checkpoint_path(run, step).name
+
+
+def finish_checkpoint(run: Path, step: int) -> Path:
+    """Move a checkpoint from the staging folder to its place among the complete ones."""
+    final = checkpoint_path(run, step)
+    final.parent.mkdir(exist_ok=True)
+    replace_folder(staged_checkpoint(run, step), final)
+    return final
+
+
+@contextlib.contextmanager
+def staging(run: Path, *, writes: bool) -> Iterator[None]:
+    """Remove the staging folder at the end; an error while a checkpoint is in it is NotSaved.
+
+    All processes of a run enter it; one of them `writes`.
+    """
+    try:
+        yield
+    except Exception as error:
+        begun = [step_of(path) for path in staging_folder(run).glob(f"{_PREFIX}*")]
+        if begun:
+            raise _not_saved(checkpoint_path(run, max(begun)), error) from error
+        raise
+    finally:
+        if writes:
+            shutil.rmtree(staging_folder(run), ignore_errors=True)
 
 
 def recover_run(run: Path) -> None:
@@ -115,3 +146,12 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
+
+
+def _not_saved(final: Path, error: Exception) -> NotSaved:
+    """Return the error that tells how full the disk is: libraries report it in their own ways."""
+    free = shutil.disk_usage(final.parent if final.parent.exists() else final.parents[1]).free
+    return NotSaved(
+        f"{final} could not be written ({error}); the disk has {free / 1e6:.0f} MB left. "
+        "Nothing half-written remains"
+    )

@@ -6,18 +6,29 @@ from pathlib import Path
 import torch
 from transformers import TrainingArguments
 
-from talkconv.runs.checkpoints import CHECKPOINTS
+from talkconv.runs.checkpoints import staging_folder
 from talkconv.training.training_settings import TrainingSettings
 
 
-def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:
+class RunArguments(TrainingArguments):
+    """Arguments of a process that drives one GPU; torchrun starts a process for each of several.
+
+    The Trainer would let one process drive all of them, which is slower than one GPU alone.
+    """
+
+    @property
+    def n_gpu(self) -> int:
+        return min(1, int(super().n_gpu))
+
+
+def arguments(settings: TrainingSettings, run: Path) -> RunArguments:
     """The settings that are the Trainer's own; the others are in what RunTrainer overrides.
 
     The processes of a run know each other from here on.
     """
     gpu = torch.cuda.is_available()
-    made = TrainingArguments(
-        output_dir=str(run / CHECKPOINTS),
+    return RunArguments(
+        output_dir=str(staging_folder(run)),
         seed=settings.seed,
         max_steps=settings.max_steps,
         gradient_accumulation_steps=settings.accumulation,
@@ -44,7 +55,3 @@ def arguments(settings: TrainingSettings, run: Path) -> TrainingArguments:
         disable_tqdm=True,
         report_to="none",
     )
-    # several GPUs are for torchrun: one process that drives them all would be slower than one GPU
-    if made.n_gpu > 1:
-        made._n_gpu = 1
-    return made

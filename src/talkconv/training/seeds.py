@@ -10,6 +10,7 @@ from rich.table import Table
 from talkconv.files import write_json
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST, RunCard
+from talkconv.training.patience import best_validation, rank
 from talkconv.training.recipe import read_recipe
 from talkconv.training.train import Outcome, Request, train
 
@@ -44,14 +45,9 @@ def train_seeds(request: Request, seeds: int, console: Console) -> bool:
 
 
 def choose(outcomes: list[Outcome]) -> Outcome:
-    """The one with the best validation score; of equals the first."""
-
-    def score(outcome: Outcome) -> float:
-        value = outcome.state.best_metric
-        assert value is not None
-        return -value if outcome.recipe.training.validate_by == "loss" else value
-
-    return max(outcomes, key=score)
+    """Return the outcome with the best validation; of equal ones the first."""
+    by = outcomes[0].recipe.training.validate_by
+    return max(outcomes, key=lambda outcome: rank(best_validation(outcome.state), by))
 
 
 def _write(out: Path, outcomes: list[Outcome], best: Outcome) -> None:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 import typer
 from rich.console import Console
 from rich.markup import escape
-from transformers import TrainingArguments, set_seed
+from transformers import set_seed
 from transformers.trainer_callback import TrainerState
 from transformers.utils.logging import disable_progress_bar
 
@@ -21,16 +21,14 @@ from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneratio
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST, LAST
-from talkconv.training.arguments import arguments
+from talkconv.training.arguments import RunArguments, arguments
 from talkconv.training.begin_run import Beginning, plan_run, write_run
 from talkconv.training.interrupt import Interrupt
+from talkconv.training.patience import out_of_patience
+from talkconv.training.processes import process, processes, wait_for_all
 from talkconv.training.recipe import Recipe, read_recipe
 from talkconv.training.record import Record
-from talkconv.training.trainer import (
-    Diverged,
-    RunTrainer,
-    out_of_patience,
-)
+from talkconv.training.trainer import Diverged, RunTrainer
 from talkconv.training.validate import Validation
 
 # what a shell says of a program that Ctrl-C ended
@@ -52,8 +50,8 @@ class Request:
     def command(self) -> str:
         """What to type to go on; the run knows its overrides."""
         words = ["talkconv", "train", self.recipe]
-        if _processes() > 1:
-            here = os.environ.get("LOCAL_WORLD_SIZE", str(_processes()))
+        if processes() > 1:
+            here = os.environ.get("LOCAL_WORLD_SIZE", str(processes()))
             words = ["torchrun", "--nproc-per-node", here, "-m", *words]
         for option in ("data", "out", "seeds"):
             value = getattr(self, option)
@@ -78,7 +76,7 @@ def train_command(request: Request) -> None:
     """train() for the command line: what went wrong is one message, without a traceback."""
     from talkconv.training.seeds import train_seeds
 
-    console = Console(quiet=_process() > 0)
+    console = Console(quiet=process() > 0)
     # one bar is enough
     disable_progress_bar()
     try:
@@ -114,10 +112,10 @@ def train(request: Request, console: Console) -> Outcome:
     told = arguments(recipe.training, out)
     writes = told.process_index == 0
     done = beginning.state is not None and finished(beginning.state, recipe)
-    _wait()
+    wait_for_all()
     if writes:
         _make_ready(out, beginning, prepared, done=done)
-    _wait()
+    wait_for_all()
     if beginning.state is not None and done:
         console.print(
             f"{out} is finished, at step {beginning.state.global_step}. A higher "
@@ -169,7 +167,7 @@ def _trainer(
     beginning: Beginning,
     prepared: Prepared,
     out: Path,
-    told: TrainingArguments,
+    told: RunArguments,
     record: Record,
     interrupt: Interrupt,
 ) -> RunTrainer:
@@ -204,7 +202,7 @@ def _check_machine(recipe: Recipe) -> None:
         )
     if not recipe.training.fsdp:
         return
-    if _processes() < 2:
+    if processes() < 2:
         raise ValueError(
             "training.fsdp spreads a network over processes: start them with torchrun "
             "--nproc-per-node N -m talkconv train ..., or set training.fsdp=false"
@@ -234,18 +232,3 @@ def _say_how_to_go_on(request: Request, console: Console) -> None:
     console.print(
         f"To go on: [bold]{escape(request.command())}[/]", highlight=False, soft_wrap=True
     )
-
-
-def _process() -> int:
-    """Which of torchrun's processes this is."""
-    return int(os.environ.get("RANK", "0"))
-
-
-def _processes() -> int:
-    """How many torchrun started."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def _wait() -> None:
-    if dist.is_initialized():
-        dist.barrier()

@@ -1,29 +1,37 @@
-"""RunTrainer: transformers' Trainer on our stream of batches, with checkpoints that are whole.
+"""RunTrainer: transformers' Trainer on our stream of batches, with checkpoints that are complete.
 
-Nothing of a step hangs on the steps before it but the weights, the optimizer's state and the place
-in the stream: chance is seeded anew with each batch. So a run that goes on is the run that never
-stopped, to the bit on a CPU, and N processes do what one does with N times the accumulation.
+A step depends on the weights, the optimizer's state and the place in the stream of batches, and on
+nothing else: random numbers are seeded for each batch. A resumed run is therefore the run that was
+never stopped, to the bit on a CPU, and N processes do what one does with N times the accumulation.
 """
 
 import math
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from talkconv.data.batching import START, Batches, Position, Stream
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.runs import checkpoints
-from talkconv.runs.card import BEST, LAST
-from talkconv.training.callback import Steps
+from talkconv.runs.card import BEST
+from talkconv.training.arguments import RunArguments
+from talkconv.training.callbacks import (
+    CompleteCheckpoints,
+    ShowProgress,
+    StopOnInterrupt,
+    StopWithoutImprovement,
+)
 from talkconv.training.interrupt import Interrupt
+from talkconv.training.patience import best_validation, rank
+from talkconv.training.processes import wait_for_all
 from talkconv.training.record import Record
 from talkconv.training.schedule import make_optimizer, make_schedule
 from talkconv.training.training_settings import TrainingSettings
@@ -32,16 +40,6 @@ from talkconv.training.validate import Validation
 
 class Diverged(ArithmeticError):
     """The loss is no number any more."""
-
-
-def out_of_patience(state: TrainerState, settings: TrainingSettings) -> bool:
-    """Whether the last validations were all worse than one before."""
-    since = [
-        each
-        for each in state.log_history
-        if "eval_loss" in each and each["step"] > (state.best_global_step or 0)
-    ]
-    return settings.patience is not None and len(since) >= settings.patience
 
 
 class RunTrainer(Trainer):
@@ -56,7 +54,7 @@ class RunTrainer(Trainer):
         batches: Batches,
         validation: Validation,
         run: Path,
-        arguments: TrainingArguments,
+        arguments: RunArguments,
         record: Record,
         interrupt: Interrupt,
     ) -> None:
@@ -68,25 +66,34 @@ class RunTrainer(Trainer):
         self._stream: Stream
         self._tokens: list[Tensor | int] = []
         self._since = 0.0
+        callbacks: list[TrainerCallback] = [
+            ShowProgress(record, lambda: self.epoch),
+            StopOnInterrupt(interrupt),
+            CompleteCheckpoints(run, settings.keep, lambda: self.position),
+        ]
+        if settings.patience is not None:
+            callbacks.append(StopWithoutImprovement(settings, record))
         super().__init__(
             model=model,
             args=arguments,
             # the Trainer asks whether there are any; both come from the overrides below
             train_dataset=batches,
             eval_dataset=validation.batches,
-            callbacks=[Steps(self, interrupt)],
+            callbacks=callbacks,
         )
         self.remove_callback(PrinterCallback)
 
     def go(self, checkpoint: Path | None) -> TrainerState:
-        """Train from the start, or on from a checkpoint; the state afterwards."""
+        """Train from the start, or on from a checkpoint, and return the state afterwards."""
         position = START if checkpoint is None else checkpoints.read_position(checkpoint)
         self._stream = self._batches.stream(
             position, process=self.args.process_index, processes=self.args.world_size
         )
         self.record.open(0 if checkpoint is None else checkpoints.step_of(checkpoint))
         self._since = time.monotonic()
-        self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        self.model.register_load_state_dict_post_hook(partial(_check_weights, checkpoint))
+        with checkpoints.staging(self.run, writes=self.args.should_save):
+            self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         return self.state
 
     @property
@@ -111,7 +118,6 @@ class RunTrainer(Trainer):
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         if self.lr_scheduler is None:
             self.lr_scheduler = make_schedule(self.create_optimizer(), self.settings)
-            self._created_lr_scheduler = True
         return self.lr_scheduler
 
     def get_batch_samples(self, *args: Any) -> tuple[list[Any], Any]:
@@ -129,12 +135,6 @@ class RunTrainer(Trainer):
 
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         return 0
-
-    def _init_training_state(self, max_steps: int, *args: Any) -> tuple[int, int]:
-        places = super()._init_training_state(max_steps, *args)
-        # a checkpoint remembers how often was logged and saved; the recipe may have changed it
-        self.state.compute_steps(self.args, max_steps)
-        return places
 
     # ---- what it tells
 
@@ -157,7 +157,7 @@ class RunTrainer(Trainer):
         )
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Validation; a better network than all before becomes `best`."""
+        """Validate; a better network than all before becomes `best`."""
         started = time.monotonic()
         self.model.eval()
         with torch.no_grad():
@@ -170,16 +170,13 @@ class RunTrainer(Trainer):
                 tell=self.record.doing,
             )
         metrics = {f"eval_{name}": value for name, value in values.items()}
-        best = self._is_best(values[self.settings.validate_by])
-        step = self.state.global_step
-        self.state.log_history.append({"step": step, **metrics})
+        best = self._note_validation(metrics)
         told = {"epoch": self.epoch, **{f"valid_{name}": value for name, value in values.items()}}
-        self.record.validated(step, told, best=best)
+        self.record.validated(self.state.global_step, told, best=best)
         if best:
-            self._save_network(self.run / BEST)
-        if not best and out_of_patience(self.state, self.settings):
-            self.record.say(f"no better network in {self.settings.patience} validations: done")
-            self.control.should_save = self.control.should_training_stop = True
+            folder = self.run / BEST
+            with checkpoints.whole(folder, writes=self.args.should_save, wait=wait_for_all) as new:
+                self.save_model(str(new))
         # the time of a validation is not that of training
         self._since += time.monotonic() - started
         self.control = self.callback_handler.on_evaluate(
@@ -187,64 +184,39 @@ class RunTrainer(Trainer):
         )
         return metrics
 
-    def _is_best(self, value: float) -> bool:
-        best = self.state.best_metric
-        if best is None:
-            return True
-        return value > best if self.args.greater_is_better else value < best
+    def _note_validation(self, metrics: dict[str, float]) -> bool:
+        """Add a validation to the state, and tell whether it is better than all before."""
+        state, by = self.state, self.settings.validate_by
+        best = rank(metrics, by) > rank(best_validation(state), by)
+        state.log_history.append({"step": state.global_step, **metrics})
+        if best:
+            state.best_metric = metrics[f"eval_{by}"]
+            state.best_global_step = state.global_step
+        return best
 
-    # ---- what it writes and reads
+    # ---- what it writes
 
-    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
-        final = checkpoints.checkpoint_path(self.run, self.state.global_step)
-        self.record.doing("save")
-        with self._whole(final) as unfinished:
-            self.save_model(str(unfinished), _internal_call=True)
-            self._save_optimizer_and_scheduler(str(unfinished))
-            self._save_scaler(str(unfinished))
-            if self.args.should_save:
-                self.state.save_to_json(str(unfinished / checkpoints.STATE))
-                checkpoints.write_position(unfinished, self.position)
-        if self.args.should_save:
-            checkpoints.publish(final, self.run / LAST)
-            checkpoints.keep_last(self.run, self.settings.keep)
-
-    def _save_network(self, folder: Path) -> None:
-        with self._whole(folder) as unfinished:
-            self.save_model(str(unfinished), _internal_call=True)
-
-    def _whole(self, final: Path) -> Any:
-        return checkpoints.whole(
-            final, writes=self.args.should_save, wait=self.accelerator.wait_for_everyone
-        )
-
-    def _save(
-        self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None
-    ) -> None:
-        """The network and its tokenizer; the Trainer's own would add a pickle of its arguments."""
+    def save_model(self, output_dir: str | None = None, *args: Any, **kwargs: Any) -> None:
+        """Save the network and its tokenizer; the Trainer would add a pickle of its arguments."""
         assert output_dir is not None
-        network = self.accelerator.unwrap_model(self.model)
-        network.save_pretrained(output_dir, state_dict=state_dict)
-        self._validation.tokenizer.save_pretrained(output_dir)
+        self.record.doing("save")
+        sharded = self.accelerator.get_state_dict(self.model) if self.is_fsdp_enabled else None
+        if self.args.should_save:
+            network = self.accelerator.unwrap_model(self.model)
+            network.save_pretrained(output_dir, state_dict=sharded)
+            self._validation.tokenizer.save_pretrained(output_dir)
 
-    def _load_from_checkpoint(
-        self, resume_from_checkpoint: str, model: nn.Module | None = None
-    ) -> None:
-        if self.is_fsdp_enabled:
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
-            return
-        weights = load_file(Path(resume_from_checkpoint) / "model.safetensors")
-        result = self.model.load_state_dict(weights, strict=False)
-        shared = set(self.model.all_tied_weights_keys)
-        wrong = [*result.unexpected_keys, *sorted(set(result.missing_keys) - shared)]
-        if wrong:
-            raise ValueError(
-                f"{resume_from_checkpoint} is of another network than this run's: one of them has "
-                f"no {wrong[0]}. Remove the folder, or train in another --out"
-            )
 
-    def _save_rng_state(self, output_dir: str) -> None:
-        """Chance is seeded anew with each batch."""
+def _check_weights(checkpoint: Path | None, model: TaLKConvPreTrainedModel, loaded: Any) -> None:
+    """Refuse the weights of another network. The Trainer would only warn.
 
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        """Chance is seeded anew with each batch."""
+    Weights that share their memory are stored once, so that their other names are missing.
+    """
+    shared = set(model.all_tied_weights_keys)
+    loaded.missing_keys[:] = [name for name in loaded.missing_keys if name not in shared]
+    wrong = [*loaded.unexpected_keys, *loaded.missing_keys]
+    if wrong:
+        raise ValueError(
+            f"{checkpoint} is of another network than this run's: one of them has no {wrong[0]}. "
+            "Remove the folder, or train in another --out"
+        )
