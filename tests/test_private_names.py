@@ -72,6 +72,10 @@ ALLOWED = {
         "Confidence intervals need the statistics of each line from sacreBLEU.",
         "`talkconv evaluate` raises an AttributeError, and the tests of BLEU fail.",
     ),
+    "nltk.PorterStemmer._step4": Entry(
+        "ROUGE-1.5.5 removes suffixes in step 4 that Porter's algorithm keeps.",
+        "ROUGE stems as the published algorithm does, and the tests of stems fail.",
+    ),
     "*._compute_score_from_stats": Entry(
         "Confidence intervals need scores from sums of such statistics.",
         "`talkconv evaluate` raises an AttributeError, and the tests of BLEU fail.",

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import talkconv
-from talkconv.bench.machine import processor_name
+from talkconv.machine import processor_name
 from talkconv.ops import cpu
 
 

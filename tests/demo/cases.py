@@ -2,11 +2,11 @@
 
 import torch
 
-from talkconv.bench.machine import describe_machine
 from talkconv.demo.page import Findings
 from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, Speed
 from talkconv.demo.translations import Translation
 from talkconv.demo.windows import Look, Side, windows_of
+from talkconv.machine import describe_machine
 from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
 
 RIGHT = Translation("Der Hund schläft.", "The dog sleeps.", "The dog sleeps.")

@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 
 from talkconv.cli import app
 from talkconv.data.prepared import open_prepared
-from talkconv.evaluation.evaluate import evaluate_run
+from talkconv.evaluation.evaluate_run import evaluate_run
 from talkconv.evaluation.perplexity import perplexity
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import open_run

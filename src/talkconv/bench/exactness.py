@@ -11,7 +11,7 @@ from rich.table import Table
 from torch import Tensor
 
 import talkconv
-from talkconv.bench.machine import write_results
+from talkconv.machine import write_results
 
 REACH = 15
 SLICE = 512

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from talkconv.bench.machine import headline, write_results
 from talkconv.bench.measure import Timing, measure, plain
 from talkconv.layers.self_attention import KeyValueState
+from talkconv.machine import headline, write_results
 
 SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
 VOCABULARY = 10_000

@@ -18,8 +18,8 @@ from rich.table import Table
 from torch import Tensor
 
 from talkconv.bench import op
-from talkconv.bench.machine import write_results
 from talkconv.bench.measure import measure, plain
+from talkconv.machine import write_results
 from talkconv.ops import gpu
 from talkconv.ops.checks import DTYPES
 

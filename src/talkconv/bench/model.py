@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from talkconv.bench.machine import headline, write_results
 from talkconv.bench.measure import Timing, measure, plain
 from talkconv.layers.make_mixer import MIXERS
+from talkconv.machine import headline, write_results
 
 TOKENS = 8192
 LENGTHS = [32, 128, 512, 2048, 8192]

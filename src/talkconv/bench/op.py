@@ -18,8 +18,8 @@ from torch import Tensor
 
 import talkconv
 from talkconv.bench import baselines
-from talkconv.bench.machine import headline, write_results
 from talkconv.bench.measure import Timing, measure, peak_memory_of, plain, seconds_of
+from talkconv.machine import headline, write_results
 from talkconv.ops import memory
 
 BATCH, DIM, HEADS, REACH = 10, 1024, 16, 31

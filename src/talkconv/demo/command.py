@@ -11,7 +11,6 @@ from rich.progress import Progress
 from rich.table import Table
 from transformers.utils.logging import disable_progress_bar
 
-from talkconv.bench.machine import describe_machine
 from talkconv.data.prepare import prepare
 from talkconv.data.prepared import Prepared
 from talkconv.data.tokenizer import TaLKConvTokenizer
@@ -19,6 +18,7 @@ from talkconv.demo.page import Findings, write_page
 from talkconv.demo.speed import LENGTHS, Speed, measure_speed
 from talkconv.demo.translations import Translation, bleu_of, chosen, translate
 from talkconv.demo.windows import looks
+from talkconv.machine import describe_machine
 from talkconv.messages import one_message
 from talkconv.models import TaLKConvForConditionalGeneration
 from talkconv.runs.open_run import open_run

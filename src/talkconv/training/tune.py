@@ -12,7 +12,7 @@ from rich.table import Table
 from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.bleu import corpus_bleu
-from talkconv.evaluation.evaluate import data_of, generation_settings
+from talkconv.evaluation.evaluate_run import data_of, generation_settings
 from talkconv.evaluation.perplexity import perplexity
 from talkconv.evaluation.rouge import rouge
 from talkconv.generation.text_generator import TextGenerator

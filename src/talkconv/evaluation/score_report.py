@@ -24,7 +24,7 @@ PAPER_NAMES = {
 
 
 @dataclass(frozen=True)
-class Report:
+class ScoreReport:
     """The scores of one output."""
 
     title: str

@@ -4,7 +4,7 @@ import json
 from rich.console import Console
 
 from talkconv.evaluation.metric import Score
-from talkconv.evaluation.report import Report, paper_scores
+from talkconv.evaluation.score_report import ScoreReport, paper_scores
 from talkconv.evaluation.significance import Comparison
 
 SCORES = [
@@ -20,7 +20,7 @@ def printed(table):
 
 
 def test_a_row_has_value_interval_paper_and_signature():
-    text = printed(Report("title", SCORES, {"ROUGE-1 F1": 40.59}).table())
+    text = printed(ScoreReport("title", SCORES, {"ROUGE-1 F1": 40.59}).table())
     row = next(line for line in text.splitlines() if "ROUGE-1" in line)
     assert [cell.strip() for cell in row.strip("│").split("│")] == [
         "ROUGE-1 F1",
@@ -33,20 +33,20 @@ def test_a_row_has_value_interval_paper_and_signature():
 
 
 def test_columns_that_would_be_empty_are_left_out():
-    text = printed(Report("title", SCORES[1:]).table())
+    text = printed(ScoreReport("title", SCORES[1:]).table())
     assert "paper" not in text
     assert "interval" not in text
 
 
 def test_comparisons_have_a_table():
     compared = Comparison("BLEU", 30.0, 29.5, p_value=0.0123, wins=0.98)
-    text = printed(Report("t", SCORES, comparisons=[compared]).comparison_table())
+    text = printed(ScoreReport("t", SCORES, comparisons=[compared]).comparison_table())
     assert all(cell in text for cell in ("30.00", "29.50", "+0.50", "98%", "0.012"))
 
 
 def test_json_holds_all(tmp_path):
     compared = Comparison("BLEU", 30.0, 29.5, p_value=0.01, wins=0.98)
-    report = Report("t", SCORES, {"other": 2.0}, [compared], {"run": "r"})
+    report = ScoreReport("t", SCORES, {"other": 2.0}, [compared], {"run": "r"})
     report.write(tmp_path / "folder" / "r.json")
     content = json.loads((tmp_path / "folder" / "r.json").read_text())
     assert content["scores"][0]["interval"] == [39.5, 40.75]
