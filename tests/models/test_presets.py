@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration, preset
-from talkconv.models.presets import PRESETS
+from talkconv.network_presets import PRESETS
 
 
 def parameters(name):

@@ -7,11 +7,12 @@ import torch
 
 from talkconv.data.settings import DataSettings
 from talkconv.models import (
+    TaLKConvConfig,
     TaLKConvForCausalLM,
     TaLKConvForConditionalGeneration,
     preset,
 )
-from talkconv.models.presets import PRESETS
+from talkconv.network_presets import PRESETS
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.recipe import (
     MODEL_KEYS,
@@ -43,7 +44,8 @@ def test_the_recipes_are_those_of_the_paper_and_the_small_ones():
 @pytest.mark.parametrize("name", sorted([*PAPER, *SMALL]))
 def test_every_recipe_builds_its_network(name):
     recipe = read_recipe(name)
-    config = recipe.config(vocab_size=PRESETS.get(name, {}).get("vocab_size", 33_278))
+    words = PRESETS.get(name, {}).get("vocab_size", 33_278)
+    config = TaLKConvConfig(**recipe.model, vocab_size=words)
     language_model = recipe.task == "language_modelling"
     network = TaLKConvForCausalLM if language_model else TaLKConvForConditionalGeneration
     with torch.device("meta"):
@@ -70,9 +72,9 @@ def test_the_paper_s_score_stands_in_the_recipe_s_heading_too(name):
 @pytest.mark.parametrize("mixer", ["talk", "attention", "light", "dynamic"])
 def test_one_override_takes_another_mixer(name, mixer):
     recipe = read_recipe(name, [f"model.mixer={mixer}"])
-    config = recipe.config(vocab_size=267_744)
-    assert config.encoder_mixer == mixer
-    assert config.decoder_mixer == mixer
+    network = recipe.network(vocab_size=267_744)
+    assert network.encoder_mixer == mixer
+    assert network.decoder_mixer == mixer
 
 
 def test_the_toy_recipe_is_the_manual_of_all_settings():

@@ -17,8 +17,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from talkconv.bench.measure import Timing, measure, plain
-from talkconv.layers.make_mixer import MIXERS
 from talkconv.machine import headline, write_results
+from talkconv.network_settings import MIXERS
 
 TOKENS = 8192
 LENGTHS = [32, 128, 512, 2048, 8192]

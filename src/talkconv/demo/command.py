@@ -75,8 +75,8 @@ def run_demo(out: Path, overrides: Sequence[str], console: Console) -> Findings:
 
 
 def _check_mixer(recipe: Recipe) -> None:
-    config = recipe.config(vocab_size=recipe.data.vocabulary or 1)
-    mixers = {str(config.encoder_mixer), str(config.decoder_mixer)}
+    network = recipe.network(vocab_size=recipe.data.vocabulary or 1)
+    mixers = {str(network.encoder_mixer), str(network.decoder_mixer)}
     if mixers != {"talk"}:
         raise ValueError(f"the demo shows windows, so model.mixer must be talk, got {mixers}")
 

@@ -5,8 +5,7 @@ from talkconv.layers.light_conv import LightConv
 from talkconv.layers.mixer import Mixer
 from talkconv.layers.self_attention import SelfAttention
 from talkconv.layers.talk_conv import TaLKConv
-
-MIXERS = ("talk", "attention", "light", "dynamic")
+from talkconv.network_settings import MIXERS
 
 
 def make_mixer(

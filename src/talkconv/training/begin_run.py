@@ -140,7 +140,7 @@ def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> TrainerState:
                 "checkpoint before it"
             )
     saved = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
-    wanted = recipe.config(vocab_size=saved["vocab_size"])
+    wanted = recipe.network(vocab_size=saved["vocab_size"])
     for key in MODEL_KEYS:
         if key in saved and saved[key] != getattr(wanted, key):
             raise ValueError(

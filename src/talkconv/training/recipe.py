@@ -1,18 +1,17 @@
 """Recipes: TOML files read into typed settings, with overrides from the command line."""
 
-import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 import talkconv
 from talkconv.conventions import LANGUAGE_MODELLING, check_task
 from talkconv.data.settings import DataSettings
 from talkconv.messages import did_you_mean
-from talkconv.models import TaLKConvConfig, preset
-from talkconv.models.presets import PRESETS
+from talkconv.network_presets import preset_settings
+from talkconv.network_settings import NetworkSettings
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.training_settings import TrainingSettings
 from talkconv.training.typed import NONE, typed
@@ -23,14 +22,13 @@ else:
     import tomli as tomllib
 
 _Settings = TypeVar("_Settings")
-# the tokenizer says these
-_NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size", "use_cache"}
+# the prepared data has the vocabulary
+_NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size"}
+# the keys of [model], with their types
 MODEL_KEYS = {
-    name: annotation
-    for name, annotation in inspect.get_annotations(TaLKConvConfig).items()
+    name: kind
+    for name, kind in get_type_hints(NetworkSettings).items()
     if name not in _NOT_IN_RECIPES
-    and not name.endswith("_token_id")
-    and get_origin(annotation) is not cast("Any", ClassVar)
 }
 
 
@@ -58,7 +56,7 @@ class Recipe:
     name: str
     task: str
     data: DataSettings
-    # keys of TaLKConvConfig, the preset's among them
+    # what NetworkSettings takes, the preset's values among them
     model: dict[str, Any]
     training: TrainingSettings
     generation: GenerationSettings
@@ -66,22 +64,22 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_task(self.task)
-        # sizes that do not fit each other are the recipe's mistake, and known now
-        config = self.config(vocab_size=10_000_000)
-        if config.is_encoder_decoder == (self.task == LANGUAGE_MODELLING):
-            needs = "no encoder" if config.is_encoder_decoder else "an encoder"
+        # sizes that do not fit each other are refused as soon as the recipe is read
+        network = self.network(vocab_size=10_000_000)
+        if network.has_encoder == (self.task == LANGUAGE_MODELLING):
+            needs = "no encoder" if network.has_encoder else "an encoder"
             raise ValueError(
                 f"task {self.task!r} needs {needs}: model.encoder_l_max must "
-                f"{'be empty' if config.is_encoder_decoder else 'have an entry a layer'}, "
-                f"got {list(config.encoder_l_max)}"
+                f"{'be empty' if network.has_encoder else 'have an entry a layer'}, "
+                f"got {list(network.encoder_l_max)}"
             )
         by = self.training.validate_by
         if by != "loss" and self.task == LANGUAGE_MODELLING:
             raise ValueError(f"training.validate_by must be 'loss' for {self.task}, got {by!r}")
 
-    def config(self, vocab_size: int) -> TaLKConvConfig:
-        """The network's settings, for a vocabulary of this size."""
-        return TaLKConvConfig(**self.model, vocab_size=vocab_size)
+    def network(self, vocab_size: int) -> NetworkSettings:
+        """Return the settings of the network for a vocabulary of this size."""
+        return NetworkSettings(**self.model, vocab_size=vocab_size)
 
     def sections(self) -> dict[str, Any]:
         """As a recipe file has it, with every setting resolved."""
@@ -210,8 +208,9 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
     if "preset" not in values:
         return changes
     name = typed(values["preset"], str, "model.preset")
-    preset(name)  # says which there are
-    ground = {key: value for key, value in PRESETS[name].items() if key not in _NOT_IN_RECIPES}
+    ground = {
+        key: value for key, value in preset_settings(name).items() if key not in _NOT_IN_RECIPES
+    }
     return {**ground, **changes}
 
 

@@ -17,7 +17,11 @@ from transformers.utils.logging import disable_progress_bar
 
 from talkconv.data.batching import Batches, examples_of
 from talkconv.data.prepared import Prepared, open_prepared
-from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
+from talkconv.models import (
+    TaLKConvConfig,
+    TaLKConvForCausalLM,
+    TaLKConvForConditionalGeneration,
+)
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST, LAST
@@ -156,7 +160,7 @@ def finished(state: TrainerState, recipe: Recipe) -> bool:
 
 def build_model(recipe: Recipe, vocab_size: int) -> TaLKConvPreTrainedModel:
     """The recipe's network as its seed starts it."""
-    config = recipe.config(vocab_size)
+    config = TaLKConvConfig(**recipe.model, vocab_size=vocab_size)
     set_seed(recipe.training.seed)
     if config.is_encoder_decoder:
         return TaLKConvForConditionalGeneration(config)

@@ -1,0 +1,198 @@
+"""NetworkSettings: the settings of a network, and the only home of their defaults.
+
+They need neither torch nor transformers, so that a recipe can be read and refused in a moment.
+`talkconv.models.TaLKConvConfig` is made of them.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIXERS = ("talk", "attention", "light", "dynamic")
+ACTIVATIONS = ("swish", "relu")
+_PROBABILITIES = (
+    "dropout",
+    "attention_dropout",
+    "ff_dropout",
+    "input_dropout",
+    "offset_dropout",
+    "weight_dropout",
+    "adaptive_dropout",
+    "label_smoothing",
+)
+
+
+@dataclass(kw_only=True)
+class NetworkSettings:
+    """Sizes, windows, mixers and dropouts of a network.
+
+    A list has one entry for each layer, and so says how many layers there are. A network without
+    encoder layers is a language model. A mixer is one word for all layers or a list of words.
+
+    >>> NetworkSettings(encoder_l_max=[], decoder_l_max=[3, 7]).num_layers
+    2
+    """
+
+    vocab_size: int = 10_000
+    # the size of the source's own vocabulary; None means that both sides have one vocabulary
+    encoder_vocab_size: int | None = None
+    # channels of each token
+    dim: int = 512
+    # channels between the two layers of the feed-forward part
+    ff_dim: int = 2048
+    # heads of the mixer
+    heads: int = 8
+    # heads of the attention over the encoder; None means as many as the mixer has
+    attention_heads: int | None = None
+
+    # how many tokens before its own a window reaches at most, for each encoder layer
+    encoder_l_max: Sequence[int] = (3, 7, 15, 31, 31, 31, 31)
+    # how many tokens after its own a window reaches at most; None means the same as encoder_l_max
+    encoder_r_max: Sequence[int] | None = None
+    # how many tokens before its own a window reaches at most, for each decoder layer
+    decoder_l_max: Sequence[int] = (3, 7, 15, 31, 31, 31)
+    # talk, attention, light or dynamic: one word, or a list with a word for each layer
+    encoder_mixer: str | Sequence[str] = "talk"
+    decoder_mixer: str | Sequence[str] = "talk"
+    # divide the sum of a window by its largest size; false is the first row of the paper's ablation
+    normalize: bool = True
+    # a gated linear unit before a convolution; false means a plain linear layer
+    gate: bool = True
+    # of the feed-forward part: swish or relu
+    activation: str = "swish"
+    # layer norms before each part; false means after its residual
+    norm_first: bool = False
+    # a layer norm after the last layer of each stack
+    final_norm: bool = False
+
+    # on embeddings, and on what each part adds to the residual
+    dropout: float = 0.1
+    # on the weights of attention, both self-attention and attention over the encoder
+    attention_dropout: float = 0.0
+    # after the activation of the feed-forward part
+    ff_dropout: float = 0.0
+    # on the input of a convolution's gate
+    input_dropout: float = 0.0
+    # on the offsets of TaLK convolutions
+    offset_dropout: float = 0.0
+    # on the kernels of light and dynamic convolutions
+    weight_dropout: float = 0.0
+
+    # one table for the encoder's input, the decoder's input and its output
+    share_embeddings: bool = False
+    # one table for the decoder's input and its output
+    tie_word_embeddings: bool = True
+    # where the bands of an adaptive input and softmax begin; an empty list means plain embeddings
+    adaptive_cutoffs: Sequence[int] = ()
+    # how many times fewer channels each band has than the band before
+    adaptive_factor: int = 4
+    # on the reduced hidden states of the adaptive softmax
+    adaptive_dropout: float = 0.0
+
+    # the share of the probability that the training target spreads over all words
+    label_smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.fill_in()
+        self.check()
+
+    def fill_in(self) -> None:
+        """Replace None by the values that it stands for, and tuples by lists as in a JSON file."""
+        self.encoder_l_max = list(self.encoder_l_max)
+        self.decoder_l_max = list(self.decoder_l_max)
+        same = self.encoder_l_max if self.encoder_r_max is None else self.encoder_r_max
+        self.encoder_r_max = list(same)
+        self.adaptive_cutoffs = list(self.adaptive_cutoffs)
+        self.encoder_mixer = _one_a_layer("encoder_mixer", self.encoder_mixer, self.encoder_l_max)
+        self.decoder_mixer = _one_a_layer("decoder_mixer", self.decoder_mixer, self.decoder_l_max)
+        if self.attention_heads is None:
+            self.attention_heads = self.heads
+        if self.share_embeddings:
+            self.tie_word_embeddings = True
+
+    def check(self) -> None:
+        """Raise a ValueError if no network can have these settings."""
+        self._check_sizes()
+        self._check_layers()
+        self._check_embeddings()
+
+    @property
+    def num_layers(self) -> int:
+        """The number of layers of the decoder."""
+        return len(self.decoder_l_max)
+
+    @property
+    def has_encoder(self) -> bool:
+        return len(self.encoder_l_max) > 0
+
+    @property
+    def source_vocab_size(self) -> int:
+        return self.vocab_size if self.encoder_vocab_size is None else self.encoder_vocab_size
+
+    def _check_sizes(self) -> None:
+        for name in ("vocab_size", "source_vocab_size", "dim", "ff_dim", "heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("heads", "attention_heads"):
+            if self.dim % getattr(self, name):
+                raise ValueError(f"{name} must divide dim={self.dim}, got {getattr(self, name)}")
+        for name in _PROBABILITIES:
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
+
+    def _check_layers(self) -> None:
+        assert self.encoder_r_max is not None
+        if not self.decoder_l_max:
+            raise ValueError("decoder_l_max must have one entry a layer, got an empty list")
+        if len(self.encoder_r_max) != len(self.encoder_l_max):
+            raise ValueError(
+                "encoder_l_max and encoder_r_max must have one entry a layer each, "
+                f"got {len(self.encoder_l_max)} and {len(self.encoder_r_max)} entries"
+            )
+        for name in ("encoder_l_max", "encoder_r_max", "decoder_l_max"):
+            if any(reach < 0 for reach in getattr(self, name)):
+                raise ValueError(f"{name} must be at least 0 everywhere, got {getattr(self, name)}")
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {list(ACTIVATIONS)}, got {self.activation!r}"
+            )
+
+    def _check_embeddings(self) -> None:
+        if self.share_embeddings and self.source_vocab_size != self.vocab_size:
+            raise ValueError(
+                "share_embeddings needs one vocabulary for both sides, "
+                f"got encoder_vocab_size={self.encoder_vocab_size}, vocab_size={self.vocab_size}"
+            )
+        if not self.adaptive_cutoffs:
+            return
+        ends = [0, *self.adaptive_cutoffs, self.vocab_size]
+        if any(begin >= end for begin, end in itertools.pairwise(ends)):
+            raise ValueError(
+                "adaptive_cutoffs must rise from above 0 to below "
+                f"vocab_size={self.vocab_size}, got {self.adaptive_cutoffs}"
+            )
+        if self.has_encoder:
+            raise ValueError(
+                "adaptive_cutoffs are for language models: make encoder_l_max empty, "
+                f"got {len(self.encoder_l_max)} encoder layers"
+            )
+        if self.label_smoothing:
+            raise ValueError(
+                "label_smoothing is not defined for an adaptive softmax, "
+                f"got {self.label_smoothing} with adaptive_cutoffs={self.adaptive_cutoffs}"
+            )
+
+
+def _one_a_layer(name: str, mixer: str | Sequence[str], layers: Sequence[int]) -> str | list[str]:
+    words = [mixer] if isinstance(mixer, str) else list(mixer)
+    unknown = [word for word in words if word not in MIXERS]
+    if unknown:
+        raise ValueError(f"{name} must be of {MIXERS}, got {unknown[0]!r}")
+    if isinstance(mixer, str):
+        return mixer
+    if len(words) != len(layers):
+        raise ValueError(
+            f"{name} must be one word or have one entry for each of the {len(layers)} layers, "
+            f"got {len(words)} entries"
+        )
+    return words
