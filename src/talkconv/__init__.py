@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from talkconv.layers.blocks import DecoderBlock, EncoderBlock
     from talkconv.layers.talk_conv import TaLKConv
+    from talkconv.loading import load
     from talkconv.ops import reference
     from talkconv.ops.step import TaLKState, talk_conv_step
     from talkconv.ops.talk_conv import talk_conv
@@ -21,6 +22,7 @@ __all__ = [
     "EncoderBlock",
     "TaLKConv",
     "TaLKState",
+    "load",
     "reference",
     "talk_conv",
     "talk_conv_step",
@@ -33,6 +35,7 @@ _HOMES = {
     "EncoderBlock": "talkconv.layers.blocks",
     "TaLKConv": "talkconv.layers.talk_conv",
     "TaLKState": "talkconv.ops.step",
+    "load": "talkconv.loading",
     "talk_conv": "talkconv.ops.talk_conv",
     "talk_conv_step": "talkconv.ops.step",
 }

@@ -128,6 +128,7 @@ def generate(
 ) -> None:
     """Translate, summarize or continue text, line by line."""
     from talkconv.generation.generate import generate_command
+    from talkconv.loading import load
 
     changes = dict(
         num_beams=beams,
@@ -143,7 +144,7 @@ def generate(
         batch_tokens=batch_tokens,
     )
     generate_command(
-        run, file, model=model, n_best=n_best, scores=scores, seed=seed, changes=changes
+        lambda: load(run, model), file, n_best=n_best, scores=scores, seed=seed, changes=changes
     )
 
 

@@ -1,6 +1,7 @@
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -8,8 +9,10 @@ from talkconv.generation.text_generator import TextGenerator, batches_of, genera
 from tests.evaluation.cases import SMALL, language_model, texts, tokenizer, translator
 
 
-def written(lines, settings=SMALL, model=None, **kwargs):
-    return list(generate_texts(model or translator(), tokenizer(), lines, settings, **kwargs))
+def written(lines, settings=SMALL, model=None, seed=None, **kwargs):
+    rng = np.random.default_rng(seed)
+    generator = TextGenerator(model or translator(), tokenizer(), settings, rng=rng)
+    return list(generator.outputs(lines, **kwargs))
 
 
 def test_outputs_are_those_of_generate_line_by_line():
@@ -80,6 +83,11 @@ def test_n_best_is_at_most_the_beams(n_best):
         written(["w1"], n_best=n_best)
 
 
+def test_more_beams_than_words_is_said():
+    with pytest.raises(ValueError, match="num_beams must be at most 14 with 29 words, got 15"):
+        written(["w1"], replace(SMALL, num_beams=15))
+
+
 def test_long_lines_are_cut_and_said():
     said = []
     settings = replace(SMALL, max_source_tokens=4, read_ahead=2)
@@ -132,10 +140,9 @@ def test_a_long_prompt_keeps_its_end():
 
 def test_samples_differ_and_repeat_with_the_seed():
     settings = replace(SMALL, temperature=1.0, max_length=8)
-    runs = []
+    runs, model = [], language_model()
     for seed in (0, 0, 1):
-        torch.manual_seed(seed)
-        found = written(["w1 w2", "w3"], settings, language_model(), n_best=4)
+        found = written(["w1 w2", "w3"], settings, model, seed, n_best=4)
         runs.append([[o.text for o in outputs] for outputs in found])
         for outputs in found:
             assert outputs == sorted(outputs, key=lambda output: -output.score)
@@ -144,7 +151,6 @@ def test_samples_differ_and_repeat_with_the_seed():
 
 
 def test_the_score_of_a_sample_is_its_mean_log_probability():
-    torch.manual_seed(0)
     model = language_model()
     settings = replace(SMALL, temperature=1.0, max_length=6)
     for (output,) in written(texts(5), settings, model):

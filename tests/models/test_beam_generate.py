@@ -15,6 +15,7 @@ from transformers import (
 from talkconv.models import TaLKConvCache
 from talkconv.models.beam_generate import search
 from talkconv.search.beam_search import BeamSettings
+from talkconv.search.hypotheses import Rules
 from tests.models.cases import language_model, seq2seq, tokens
 
 
@@ -103,7 +104,7 @@ def test_rules_stay_on_the_fast_road(monkeypatch):
 
 
 def settings_of(**changes):
-    plain = dict(num_beams=3, max_length=9, eos=(2,), pad=1, length_penalty=1.0)
+    plain = dict(num_beams=3, max_length=9, pad=1, length_penalty=1.0, rules=Rules(eos=(2,)))
     return BeamSettings(**{**plain, **changes})
 
 

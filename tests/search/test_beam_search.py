@@ -1,21 +1,25 @@
 import itertools
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from talkconv.search.beam_search import BeamSettings, Hypotheses, beam_search
+from talkconv.search.beam_search import BeamSettings, beam_search
+from talkconv.search.hypotheses import Rules
 
 # log-probabilities of the words 0, 1, 2 and of the end, 3, after each of the three words
 _LOGITS = np.array([[0.1, 0.5, 1.2, 0.3], [0.9, 0.2, 0.1, 0.7], [0.4, 1.1, 0.2, 0.6]])
 TABLE = (_LOGITS - np.log(np.exp(_LOGITS).sum(axis=1, keepdims=True))).astype(np.float32)
 END = 3
+RULES = [field.name for field in fields(Rules)]
 
 
 def settings_of(**changes):
-    plain = dict(num_beams=3, max_length=9, eos=(END,), pad=1, length_penalty=1.0)
-    return BeamSettings(**{**plain, **changes})
+    rules = {name: changes.pop(name) for name in list(changes) if name in RULES}
+    plain = dict(num_beams=3, max_length=9, pad=1, length_penalty=1.0)
+    return BeamSettings(**{**plain, **changes}, rules=Rules(**{"eos": (END,), **rules}))
 
 
 class Markov:
@@ -25,7 +29,7 @@ class Markov:
         self.table = table
         self.calls = []
 
-    def __call__(self, tokens, parents, forbidden, k):
+    def best(self, tokens, parents, forbidden, k):
         self.calls.append((tokens, parents, forbidden))
         log_probs = self.table[np.minimum(tokens[:, -1], len(self.table) - 1)].copy()
         if forbidden is not None:
@@ -126,18 +130,9 @@ def test_early_stopping_takes_the_first_that_end():
     assert stopped.scores[0, 0] < never.scores[0, 0]
 
 
-def test_the_best_of_hypotheses_come_first():
-    found = Hypotheses(
-        np.arange(6).reshape(1, 3, 2), np.float32([[-3, -1, -2]]), np.array([[2, 1, 2]])
-    ).best(2)
-    assert found.tokens.tolist() == [[[2, 3], [4, 5]]]
-    assert found.scores.tolist() == [[-1, -2]]
-    assert found.lengths.tolist() == [[1, 2]]
-
-
 def test_needs_neither_torch_nor_transformers():
     check = (
-        "import sys, talkconv.search.beam_search; "
+        "import sys, talkconv.generation.text_model, talkconv.loading; "
         "print(*sorted({'torch', 'transformers'} & set(sys.modules)))"
     )
     answer = subprocess.run(

@@ -2,66 +2,71 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any, TextIO
 
-import torch
+import numpy as np
 
-from talkconv.generation.text_generator import Output, TextGenerator
+from talkconv.generation.text_generator import Output
+from talkconv.generation.text_model import TextModel
 from talkconv.messages import one_message
 from talkconv.runs.generation_settings import GenerationSettings
-from talkconv.runs.open_run import open_run
 
-# how long a line waits for others that come with it
+# how many seconds a line of standard input waits for others that come with it
 TOGETHER = 0.02
+
+OutputsOf = Callable[[Iterable[str]], Iterator[list[Output]]]
 
 
 def generate(
-    run: Path,
+    model: TextModel,
     file: str = "-",
     *,
-    model: str | None = None,
     n_best: int = 1,
     scores: bool = False,
     seed: int = 0,
     changes: dict[str, float | int | None] | None = None,
     out: TextIO | None = None,
 ) -> None:
-    """Write what the run's model makes of each line of `file` (-: standard input).
+    """Write the model's outputs for each line of `file`, which is standard input if it is "-".
 
-    `changes` are settings of generation that differ from the recipe's. An output is a line;
-    with `scores` its score comes first, with n_best > 1 the number of its line does, between tabs.
+    `changes` are settings of generation that differ from the model's; None changes nothing. An
+    output is a line. With `scores` its score comes first, with n_best > 1 the number of its input
+    line does, between tabs.
     """
-    opened = open_run(run, model)
-    settings = opened.card.generation.changed(changes or {})
-    torch.manual_seed(seed)
-    generator = TextGenerator(opened.model, opened.tokenizer, settings, opened.target_tokenizer)
-    generator.check(n_best)
+    model = replace(model, settings=model.settings.changed(changes or {}))
     name = "standard input" if file == "-" else file
-    said = CutLines(name, settings)
+    on_cut = CutLines(name, model.settings)
+    outputs_of = partial(
+        model.outputs, n_best=n_best, seed=np.random.default_rng(seed), on_cut=on_cut
+    )
+    # a wrong number of outputs is told before the first line is read
+    outputs_of([])
     out = out or sys.stdout
-    for number, outputs in enumerate(_outputs(generator, file, n_best, said), start=1):
+    for number, outputs in enumerate(_outputs(outputs_of, model, file, on_cut), start=1):
         for output in outputs:
             print(_line(output, number if n_best > 1 else None, scores), file=out)
         out.flush()
 
 
-def generate_command(run: Path, file: str, **options: Any) -> None:
-    """generate() for the command line."""
+def generate_command(open_model: Callable[[], TextModel], file: str, **options: Any) -> None:
+    """Run generate() for the command line, with the model that open_model() returns."""
     with one_message("not generated"):
-        generate(run, file, **options)
+        generate(open_model(), file, **options)
 
 
 class CutLines:
-    """Says which lines were too long, by their number."""
+    """Prints which lines were cut, by their number."""
 
     def __init__(self, name: str, settings: GenerationSettings) -> None:
         self.name = name
         self.most = settings.max_source_tokens
-        # of the first line of the window that is worked on
+        # the number of the first line of the window at hand
         self.first = 1
 
     def __call__(self, line: int, tokens: int) -> None:
@@ -73,20 +78,20 @@ class CutLines:
 
 
 def _outputs(
-    generator: TextGenerator, file: str, n_best: int, said: CutLines
+    outputs_of: OutputsOf, model: TextModel, file: str, on_cut: CutLines
 ) -> Iterator[list[Output]]:
     if file != "-":
         with open_text(Path(file)) as lines:
-            yield from generator.outputs(_without_ends(lines, file), n_best, said)
+            yield from outputs_of(_without_ends(lines, file))
         return
     lines_in = _without_ends(sys.stdin, "standard input")
-    for window in windows(lines_in, generator.settings.read_ahead):
-        yield from generator.outputs(window, n_best, said)
-        said.first += len(window)
+    for window in windows(lines_in, model.settings.read_ahead):
+        yield from outputs_of(window)
+        on_cut.first += len(window)
 
 
 def windows(lines: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Lists of the lines that have come, at least one: who types a line gets an answer to it."""
+    """Yield lists of the lines that have come, so that a line that is typed is answered at once."""
     waiting: Queue[str | Exception | None] = Queue(maxsize=most)
     Thread(target=_fill, args=(lines, waiting), daemon=True).start()
     while True:
@@ -109,14 +114,14 @@ def _fill(lines: Iterable[str], waiting: "Queue[str | Exception | None]") -> Non
         for line in lines:
             waiting.put(line)
     except Exception as error:
-        # it belongs to who asked for the lines
+        # it is raised in the thread that asked for the lines
         waiting.put(error)
     else:
         waiting.put(None)
 
 
 def open_text(path: Path) -> TextIO:
-    # a line ends at \n alone: a sentence may hold any of Unicode's other line separators
+    # A line ends at \n alone: a sentence may contain any of Unicode's other line separators.
     return path.open(encoding="utf-8", newline="\n")
 
 

@@ -10,11 +10,13 @@ from transformers import initialization as init
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
 from talkconv.models.beam_generate import can_search, is_sharded, merged_settings, search
-from talkconv.models.beam_step import NetworkStep
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
+from talkconv.models.search_step import NetworkStep
 from talkconv.models.stack import Decoder
-from talkconv.search.beam_search import BeamSettings, Hypotheses, beam_search
+from talkconv.search.beam_search import BeamSettings, beam_search
+from talkconv.search.hypotheses import Hypotheses
+from talkconv.search.network import Ints
 
 
 class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
@@ -103,7 +105,6 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         # transformers types this method for models of its own
         return super().generate(inputs, generation_config, **kwargs)  # type: ignore[misc]
 
-    @torch.no_grad()
     def beam_search(
         self, input_ids: Tensor, settings: BeamSettings, attention_mask: Tensor | None = None
     ) -> Hypotheses:
@@ -112,26 +113,34 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         input_ids (B, S) are sources, or for a language model prompts, padded on the left.
         """
         if self.config.vocab_size < settings.kept:
+            most = self.config.vocab_size * settings.num_beams // settings.kept
             raise ValueError(
-                f"num_beams must be at most {self.config.vocab_size // settings.kept_per_beam} "
-                f"with {self.config.vocab_size} words, got {settings.num_beams}"
+                f"num_beams must be at most {most} with {self.config.vocab_size} words, "
+                f"got {settings.num_beams}"
             )
-        prompt, step = self.begin_search(input_ids, attention_mask)
-        return beam_search(step, prompt.cpu().numpy(), settings)
+        mask = None if attention_mask is None else attention_mask.cpu().numpy()
+        prompt, step = self.begin_search(input_ids.cpu().numpy(), mask)
+        return beam_search(step, prompt, settings)
 
     def begin_search(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None
-    ) -> tuple[Tensor, NetworkStep]:
-        """Return the prompts (B, p) of a search and the step that continues them."""
-        return input_ids, self.beam_step(len(input_ids), attention_mask)
+        self, input_ids: Ints, attention_mask: Ints | None = None
+    ) -> tuple[Ints, NetworkStep]:
+        """Return the prompts (B, p) of a search and the step that continues them.
 
-    def beam_step(
+        See talkconv.search.network.Network.
+        """
+        return input_ids, self.search_step(len(input_ids), self._on_device(attention_mask))
+
+    def search_step(
         self, batch: int, attention_mask: Tensor | None, encoder_states: Tensor | None = None
     ) -> NetworkStep:
-        """Return this network as beam_search() calls it, before the first token."""
+        """Return this network as a search calls it, before the first token."""
         # the cache remembers padding, which stands in the prompt alone
         prompt_inputs = dict(attention_mask=attention_mask)
         return NetworkStep(self, self.empty_cache(batch), "input_ids", {}, prompt_inputs)
+
+    def _on_device(self, values: Ints | None) -> Tensor | None:
+        return None if values is None else torch.from_numpy(values).to(self.device)
 
     def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
         """The cache before the first token; crop() can then take back up to `rollback` tokens."""

@@ -25,7 +25,9 @@ from transformers import (
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 from transformers.integrations.fsdp import is_fsdp_managed_module
 
-from talkconv.search.beam_search import BeamSettings, beam_search
+from talkconv.search.beam_search import BeamSettings, beam_search, candidates
+from talkconv.search.hypotheses import Rules
+from talkconv.search.network import end_tokens
 
 # The settings that our search follows.
 _KNOWN = {
@@ -102,7 +104,7 @@ def can_search(settings: GenerationConfig, inputs: dict[str, Any], vocab_size: i
         chosen.get("num_beams", 1) > 1
         and all(_NEUTRAL.get(name) == chosen[name] for name in others if name[0] != "_")
         and given <= _INPUTS
-        and vocab_size >= _kept(settings)
+        and vocab_size >= candidates(settings.num_beams, _end_tokens(settings))
     )
 
 
@@ -122,7 +124,7 @@ def search(
     # transformers repeats every input for each beam, but our search reads a prompt once
     rows = slice(None, None, generation_config.num_beams)
     prompt = input_ids[rows]
-    step = model.beam_step(
+    step = model.search_step(
         len(prompt),
         _rows(model_kwargs.get("attention_mask"), rows),
         _rows(_states(model_kwargs.get("encoder_outputs")), rows),
@@ -135,34 +137,25 @@ def search(
 
 
 def _beam_settings(config: GenerationConfig, prompt: int) -> BeamSettings:
-    eos = end_tokens(config.eos_token_id)
+    eos = _end_tokens(config)
     pad = config.pad_token_id
     return BeamSettings(
         num_beams=config.num_beams,
         max_length=config.max_length,
-        eos=eos,
         pad=next(iter(eos), 0) if pad is None else int(pad),
         length_penalty=config.length_penalty,
         early_stopping=config.early_stopping,
-        min_length=max(config.min_length or 0, prompt + (config.min_new_tokens or 0)),
-        no_repeat_ngram=config.no_repeat_ngram_size or 0,
+        rules=Rules(
+            eos=eos,
+            min_length=max(config.min_length or 0, prompt + (config.min_new_tokens or 0)),
+            no_repeat_ngram=config.no_repeat_ngram_size or 0,
+        ),
     )
 
 
-def end_tokens(eos: int | list[int] | Tensor | None) -> tuple[int, ...]:
-    """Return all tokens that end an output."""
-    return () if eos is None else tuple(torch.as_tensor(eos).reshape(-1).tolist())
-
-
-def _kept(settings: GenerationConfig) -> int:
-    """Return how many words of each row a search would ask for."""
-    return BeamSettings(
-        num_beams=settings.num_beams,
-        max_length=0,
-        eos=end_tokens(settings.eos_token_id),
-        pad=0,
-        length_penalty=1.0,
-    ).kept
+def _end_tokens(config: GenerationConfig) -> tuple[int, ...]:
+    eos: Any = config.eos_token_id
+    return end_tokens(eos.tolist() if isinstance(eos, Tensor) else eos)
 
 
 def is_sharded(model: nn.Module) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GenerationConfig, GenerationMixin
@@ -10,10 +12,11 @@ from transformers.utils.generic import can_return_tuple
 
 from talkconv.conventions import IGNORED_LABEL
 from talkconv.models.base import TaLKConvPreTrainedModel, hidden_of, padding_of
-from talkconv.models.beam_step import NetworkStep
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.loss import smoothed_cross_entropy
+from talkconv.models.search_step import NetworkStep
 from talkconv.models.stack import Decoder, Encoder
+from talkconv.search.network import Ints
 
 
 class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin):
@@ -112,19 +115,21 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
         encoded: BaseModelOutput = self.encoder(input_ids, attention_mask, output_hidden_states)
         return encoded
 
+    @torch.inference_mode()
     def begin_search(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None
-    ) -> tuple[Tensor, NetworkStep]:
+        self, input_ids: Ints, attention_mask: Ints | None = None
+    ) -> tuple[Ints, NetworkStep]:
         """Encode the sources (B, S) and return the first tokens (B, 1) and the decoder's step."""
         first = self.config.decoder_start_token_id
         if first is None:
             raise ValueError("generation needs decoder_start_token_id in the config, got None")
-        mask = self._attention_mask(input_ids, attention_mask)
-        states = self._encode(input_ids, mask, None, None).last_hidden_state
-        start = input_ids.new_full((len(input_ids), 1), first)
-        return start, self.beam_step(len(input_ids), mask, states)
+        tokens = self._on_device(input_ids)
+        mask = self._attention_mask(tokens, self._on_device(attention_mask))
+        states = self._encode(tokens, mask, None, None).last_hidden_state
+        start = np.full((len(input_ids), 1), first, dtype=np.int64)
+        return start, self.search_step(len(input_ids), mask, states)
 
-    def beam_step(
+    def search_step(
         self, batch: int, attention_mask: Tensor | None, encoder_states: Tensor | None = None
     ) -> NetworkStep:
         inputs = dict(encoder_outputs=(encoder_states,), attention_mask=attention_mask)

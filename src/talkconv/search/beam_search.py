@@ -1,43 +1,16 @@
 """Beam search, as transformers defines it, for networks of any library.
 
-This file does the bookkeeping: running and ended hypotheses, length penalties, limits and repeated
-n-grams. The network stands behind the protocol `Step`: it reads the next tokens and returns the
-best words after each row, so that probabilities of whole vocabularies never leave its library.
+This file does the bookkeeping: running and ended hypotheses, length penalties and limits. The
+network returns only the best words of each row (talkconv.search.network.Step), so that
+probabilities of whole vocabularies never leave its library.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Bools = NDArray[np.bool_]
-
-
-class Forbidden(NamedTuple):
-    """Words that must not come next: rows[i] must not be followed by words[i], (m,) each."""
-
-    rows: Ints
-    words: Ints
-
-
-class Step(Protocol):
-    """A network at work: it keeps the state of every row between calls."""
-
-    def __call__(
-        self, tokens: Ints, parents: Ints | None, forbidden: Forbidden | None, k: int
-    ) -> tuple[Floats, Ints]:
-        """Read `tokens` (rows, t) and return the k best words that may follow each row.
-
-        The first call passes the prompts, one row for each sentence, and no parents. In every later
-        call row i continues row parents[i] of the call before; the rows of a sentence are adjacent.
-        The result is the log-probabilities (rows, k), the best first, and the words (rows, k). A
-        forbidden word has the log-probability minus infinity; those of the others do not change.
-        """
-        ...
+from talkconv.search.hypotheses import Hypotheses, Rules
+from talkconv.search.network import Bools, Floats, Ints, Step
 
 
 @dataclass(frozen=True)
@@ -46,15 +19,10 @@ class BeamSettings:
 
     num_beams: int
     max_length: int
-    # the words that end an output
-    eos: tuple[int, ...]
     pad: int
     length_penalty: float
+    rules: Rules
     early_stopping: bool | str = False
-    # the fewest tokens of an output, counted with its prompt
-    min_length: int = 0
-    # an n-gram of this many tokens comes at most once; 0 means any number of times
-    no_repeat_ngram: int = 0
     # is subtracted from the score at each word
     step_penalty: float = 0.0
     # (B,) the most tokens of each sentence, counted with its prompt; None means max_length
@@ -62,40 +30,17 @@ class BeamSettings:
 
     @property
     def kept(self) -> int:
-        """Candidates of a sentence at each step, of which at least num_beams do not end."""
-        return self.kept_per_beam * self.num_beams
-
-    @property
-    def kept_per_beam(self) -> int:
-        return max(2, 1 + len(self.eos))
+        """Return how many candidates of a sentence each step compares."""
+        return candidates(self.num_beams, self.rules.eos)
 
 
-@dataclass(frozen=True)
-class Hypotheses:
-    """n outputs of each sentence: tokens (B, n, max_length), scores and lengths (B, n)."""
+def candidates(num_beams: int, eos: tuple[int, ...]) -> int:
+    """Return how many candidates there must be so that num_beams of them do not end.
 
-    tokens: Ints
-    scores: Floats
-    lengths: Ints
-
-    def best(self, n: int) -> "Hypotheses":
-        """Return the n best of each sentence, the best first."""
-        return self.at(np.argsort(-self.scores, axis=1, kind="stable")[:, :n])
-
-    def at(self, index: Ints) -> "Hypotheses":
-        """Return the hypotheses index (B, m) of each sentence."""
-        return Hypotheses(
-            np.take_along_axis(self.tokens, index[:, :, None], axis=1),
-            np.take_along_axis(self.scores, index, axis=1),
-            np.take_along_axis(self.lengths, index, axis=1),
-        )
-
-    def joined(self, other: "Hypotheses") -> "Hypotheses":
-        return Hypotheses(
-            np.concatenate((self.tokens, other.tokens), axis=1),
-            np.concatenate((self.scores, other.scores), axis=1),
-            np.concatenate((self.lengths, other.lengths), axis=1),
-        )
+    >>> candidates(5, eos=(2,))
+    10
+    """
+    return num_beams * max(2, 1 + len(eos))
 
 
 @dataclass(frozen=True)
@@ -136,24 +81,25 @@ def beam_search(step: Step, prompt: Ints, settings: BeamSettings) -> Hypotheses:
     ended = _begun(prompt, n, settings, score=-np.inf)
     limits = np.full(B, length) if settings.limits is None else settings.limits
     is_open = np.ones(B, dtype=np.bool_)
-    best = step(prompt, None, _forbidden(running, settings, begin), settings.kept)
+    best = step.best(prompt, None, settings.rules.forbidden(prompt), settings.kept)
     for now in range(begin, length):
         written = now + 1 - begin
-        candidates = _candidates(*best, running, settings)
-        ends = np.isin(candidates.words, settings.eos) | (now + 1 >= limits)[:, None]
+        found = _best_candidates(*best, running, settings)
+        ends = np.isin(found.words, settings.rules.eos) | (now + 1 >= limits)[:, None]
         # Only the n best candidates may end.
         counts = ends[:, :n] & is_open[:, None]
-        ended = _collect(ended, candidates.first(n), counts, running, settings, now, written)
+        ended = _collect(ended, found.first(n), counts, running, settings, now, written)
         # The candidates are sorted. Those that do not end stay so, and the first n go on.
-        going_on = candidates.at(np.argsort(ends, axis=1, kind="stable")[:, :n])
+        going_on = found.at(np.argsort(ends, axis=1, kind="stable")[:, :n])
         rows = np.arange(B)[:, None] * running.scores.shape[1] + going_on.parents
         running = going_on.hypotheses(running, now)
         is_open &= _can_improve(running, ended, settings, written, limits - begin)
         is_open &= now + 1 < limits
         if now + 1 == length or not is_open.any():
             break
-        forbidden = _forbidden(running, settings, now + 1)
-        best = step(going_on.words.reshape(-1, 1), rows.reshape(-1), forbidden, settings.kept)
+        forbidden = settings.rules.forbidden(running.tokens[:, :, : now + 1].reshape(B * n, -1))
+        words = going_on.words.reshape(B * n, 1)
+        best = step.best(words, rows.reshape(-1), forbidden, settings.kept)
     return ended
 
 
@@ -166,7 +112,7 @@ def _begun(prompt: Ints, n: int, settings: BeamSettings, score: float) -> Hypoth
     return Hypotheses(tokens, scores, np.full((B, n), begin, dtype=np.int64))
 
 
-def _candidates(
+def _best_candidates(
     log_probs: Floats, words: Ints, running: Hypotheses, settings: BeamSettings
 ) -> _Candidates:
     """Return the best continuations of each sentence among the k best words of each beam."""
@@ -177,25 +123,6 @@ def _candidates(
     parents = np.arange(n * k).reshape(1, -1).repeat(B, axis=0) // k
     every = _Candidates(parents, words.reshape(B, n * k), totals)
     return every.at(np.argsort(-totals, axis=1, kind="stable")[:, :k])
-
-
-def _forbidden(running: Hypotheses, settings: BeamSettings, now: int) -> Forbidden | None:
-    """Return the words that min_length and no_repeat_ngram forbid after `now` tokens."""
-    n = settings.no_repeat_ngram
-    rows: list[Any] = []
-    words: list[Any] = []
-    if settings.eos and now < settings.min_length:
-        count = running.scores.size
-        rows.append(np.arange(count).repeat(len(settings.eos)))
-        words.append(np.tile(np.array(settings.eos, dtype=np.int64), count))
-    if n and now >= n:
-        written = running.tokens[:, :, :now].reshape(-1, now)
-        ngrams = sliding_window_view(written, n, axis=1)  # (rows, now - n + 1, n)
-        begun = (ngrams[:, :, :-1] == written[:, None, now - n + 1 :]).all(axis=-1)
-        row, at = begun.nonzero()
-        rows.append(row)
-        words.append(ngrams[row, at, -1])
-    return Forbidden(np.concatenate(rows), np.concatenate(words)) if rows else None
 
 
 def _collect(

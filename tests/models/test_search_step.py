@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from talkconv.models.beam_step import top_of_rows
-from talkconv.search.beam_search import Forbidden
+from talkconv.models.search_step import top_of_rows
+from talkconv.search.network import Forbidden
 from tests.models.cases import language_model, seq2seq, tokens
 
 
@@ -14,8 +14,8 @@ def log_probs(model, words):
 @torch.no_grad()
 def test_a_step_returns_the_best_words_of_each_row():
     model, words = language_model(), tokens(2, 6)
-    _, step = model.begin_search(words)
-    values, best = step(words.numpy(), None, None, 5)
+    _, step = model.begin_search(words.numpy())
+    values, best = step.best(words.numpy(), None, None, 5)
     expected = log_probs(model, words).topk(5)
     assert best.tolist() == expected.indices.tolist()
     assert np.allclose(values, expected.values, rtol=0, atol=1e-6)
@@ -25,21 +25,43 @@ def test_a_step_returns_the_best_words_of_each_row():
 @torch.no_grad()
 def test_a_row_goes_on_from_its_parent():
     model, words = language_model(), tokens(2, 6)
-    _, step = model.begin_search(words)
-    step(words.numpy(), None, None, 5)
+    _, step = model.begin_search(words.numpy())
+    step.best(words.numpy(), None, None, 5)
     next_words, parents = torch.tensor([[7], [8], [9]]), torch.tensor([1, 0, 1])
-    _, best = step(next_words.numpy(), parents.numpy(), None, 5)
+    _, best = step.best(next_words.numpy(), parents.numpy(), None, 5)
     whole = torch.cat((words[parents], next_words), dim=1)
     assert best.tolist() == log_probs(model, whole).topk(5).indices.tolist()
 
 
 @torch.no_grad()
+def test_all_log_probabilities_and_rows_that_go_on_by_themselves():
+    model, words = language_model(), tokens(2, 6)
+    _, step = model.begin_search(words.numpy())
+    first = step.log_probs(words.numpy(), None)
+    assert np.allclose(first, log_probs(model, words), rtol=0, atol=1e-6)
+    next_words = torch.tensor([[7], [8]])
+    whole = torch.cat((words, next_words), dim=1)
+    then = step.log_probs(next_words.numpy(), None)
+    assert np.allclose(then, log_probs(model, whole), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_the_padding_of_a_prompt_is_not_seen():
+    model, words = language_model(), tokens(2, 6)
+    words[1, :3] = 1
+    mask = (words != 1).long().numpy()
+    _, step = model.begin_search(words.numpy(), mask)
+    found = step.log_probs(words.numpy(), None)
+    assert np.allclose(found[1], log_probs(model, words[1:, 3:])[0], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
 def test_forbidden_words_do_not_come_and_leave_the_others_as_they_are():
     model, words = language_model(), tokens(2, 6)
-    usual = model.begin_search(words)[1](words.numpy(), None, None, 29)
+    usual = model.begin_search(words.numpy())[1].best(words.numpy(), None, None, 29)
     rows, forbidden = np.array([1, 1, 0]), np.array([4, 5, 6])
-    _, step = model.begin_search(words)
-    values, best = step(words.numpy(), None, Forbidden(rows, forbidden), 29)
+    _, step = model.begin_search(words.numpy())
+    values, best = step.best(words.numpy(), None, Forbidden(rows, forbidden), 29)
     for row, gone in enumerate([{6}, {4, 5}]):
         kept = [
             (value, word)
@@ -55,10 +77,10 @@ def test_forbidden_words_do_not_come_and_leave_the_others_as_they_are():
 def test_a_translation_begins_with_its_first_token():
     model, source = seq2seq(), tokens(2, 6)
     source[1, 4:] = 1
-    prompt, step = model.begin_search(source)
+    prompt, step = model.begin_search(source.numpy())
     assert prompt.tolist() == [[2], [2]]
-    _, best = step(prompt.numpy(), None, None, 4)
-    logits = model(source, decoder_input_ids=prompt).logits[:, -1]
+    _, best = step.best(prompt, None, None, 4)
+    logits = model(source, decoder_input_ids=torch.from_numpy(prompt)).logits[:, -1]
     assert best.tolist() == logits.topk(4).indices.tolist()
 
 

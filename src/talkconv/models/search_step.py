@@ -1,4 +1,4 @@
-"""The step of a beam search, computed by a network in PyTorch."""
+"""The step of a search, computed by a network in PyTorch."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from talkconv.models.cache import TaLKConvCache
-from talkconv.search.beam_search import Floats, Forbidden, Ints
+from talkconv.search.network import Floats, Forbidden, Ints
 
 # Words are compared in groups of this many before the groups that may hold the best are sorted.
 GROUP = 8
 
 
 class NetworkStep:
-    """Lets a network answer the calls of beam_search(); see talkconv.search.beam_search.Step.
+    """Lets a network answer the calls of a search; see talkconv.search.network.Step.
 
     The network is called with the tokens as the keyword `tokens_name`, with `inputs` at every call,
     and with `prompt_inputs` at the first call.
@@ -34,22 +34,32 @@ class NetworkStep:
         self.inputs = inputs
         self.prompt_inputs = prompt_inputs
 
-    @torch.no_grad()
-    def __call__(
+    @torch.inference_mode()
+    def best(
         self, tokens: Ints, parents: Ints | None, forbidden: Forbidden | None, k: int
     ) -> tuple[Floats, Ints]:
-        inputs = {self.tokens_name: self._tensor(tokens), **self.inputs}
-        if parents is None:
-            inputs |= self.prompt_inputs
-        else:
-            self.cache.reorder_cache(self._tensor(parents))
-        answer = self.network(**inputs, past_key_values=self.cache, logits_to_keep=1)
-        log_probs = answer.logits[:, -1].float().log_softmax(dim=-1)  # (rows, V)
+        """Return log-probabilities and words of the k best that may follow: (rows, k) each."""
+        log_probs = self._log_probs(tokens, parents)
         if forbidden is not None:
             rows, words = map(self._tensor, forbidden)
             log_probs[rows, words] = -torch.inf
         values, best = top_of_rows(log_probs, k)
         return values.cpu().numpy(), best.cpu().numpy()
+
+    @torch.inference_mode()
+    def log_probs(self, tokens: Ints, parents: Ints | None) -> Floats:
+        """Return the log-probabilities of all words (rows, V)."""
+        return self._log_probs(tokens, parents).cpu().numpy()
+
+    def _log_probs(self, tokens: Ints, parents: Ints | None) -> Tensor:
+        inputs = {self.tokens_name: self._tensor(tokens), **self.inputs}
+        if not self.cache.get_seq_length():
+            inputs |= self.prompt_inputs
+        elif parents is not None:
+            self.cache.reorder_cache(self._tensor(parents))
+        answer = self.network(**inputs, past_key_values=self.cache, logits_to_keep=1)
+        log_probs: Tensor = answer.logits[:, -1].float().log_softmax(dim=-1)
+        return log_probs
 
     def _tensor(self, values: Ints) -> Tensor:
         return torch.from_numpy(values).to(self.network.device)
