@@ -55,7 +55,10 @@ def test_counts_and_report(tmp_path, raw):
         "valid": 3,
         "test": 3,
     }
-    assert card["report"]["splits"]["train"] == dict(read=12, kept=12, dropped={})
+    seen = card["report"]["splits"]["train"]
+    # one of 20 training rows is checked for its way back
+    assert seen.pop("round_trip") == dict(checked=1, changed=0, examples=[])
+    assert seen == dict(read=12, kept=12, dropped={})
     assert left_in(tmp_path) == ["out", "raw"]
     assert left_in(tmp_path / "out") == sorted(
         ["data.json", "text", "tokenizer", "train", "valid", "test"]
@@ -107,7 +110,8 @@ def test_special_names_in_running_text_are_text(tmp_path):
     prepared = prepare("language_modelling", WORDS, tmp_path / "raw", tmp_path / "out")
     tokens = prepared.split("train")[0]["tokens"]
     assert tokens == [4, 3, 3, 5, 3, 2]
-    assert tokens == prepared.tokenizer()(prepared.lines("valid")[0])["input_ids"]
+    # a line ends with </s>, but a prompt does not
+    assert tokens[:-1] == prepared.tokenizer()(prepared.lines("valid")[0])["input_ids"]
 
 
 def test_subwords_for_running_text(tmp_path):
@@ -136,6 +140,25 @@ def test_text_that_others_segmented(tmp_path):
     assert references[0] == tokenizer.tokenized_text("der hund läu@@ ft .")
     # new lines need no marks
     assert tokenizer("the dog runs .")["input_ids"] == row["source"]
+
+
+@pytest.mark.parametrize("tokenizer", ["bytes", "unigram"])
+def test_raw_text_is_kept_byte_by_byte(tmp_path, tokenizer, small_chunks):
+    settings = dataclasses.replace(PAIRS, tokenizer=tokenizer, vocabulary=300)
+    raw = write_pairs(tmp_path / "raw")
+    hard = "  Don't  open %s, <b>please</b>:\t家 </s> "
+    for lang in ("de", "en"):
+        write(raw / f"test.{lang}", [hard])
+    prepared = prepare("translation", settings, raw, tmp_path / "out", workers=1)
+    tokenizer = prepared.tokenizer()
+    row = prepared.split("test")[0]
+    assert tokenizer.decode(row["target"], skip_special_tokens=True) == hard
+    assert tokenizer(text_target=hard)["input_ids"] == row["target"]
+    assert tokenizer.decode_tokenized(row["target"]) == tokenizer.tokenized_text(hard)
+    assert prepared.texts("test")[1] == [hard]
+    for split in prepared.splits():
+        assert prepared.card["splits"][split]["unknown"] == 0
+        assert prepared.card["report"]["splits"][split]["round_trip"]["changed"] == 0
 
 
 def test_codes_that_are_not_there(tmp_path, raw):
@@ -333,6 +356,7 @@ def test_odd_lines_are_handled_and_reported(tmp_path, raw):
         read=6,
         kept=3,
         dropped={"a side of more than 1000 words": 1, EMPTY: 1, LONG_WORD: 1},
+        round_trip=dict(checked=1, changed=0, examples=[]),
     )
     assert report["notes"] == {WINDOWS: 12}
     assert prepared.texts("test") == ([*GERMAN, ""], [*ENGLISH, "empty"])

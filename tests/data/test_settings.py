@@ -1,11 +1,18 @@
+import json
+
 import pytest
 
 from talkconv.data.settings import DataSettings
 
 
 def test_round_trip():
-    settings = DataSettings(corpus="datasets:wmt14:de-en", vocabulary=8_000, max_ratio=1.5)
-    assert DataSettings(**settings.as_dict()) == settings
+    settings = DataSettings(
+        corpus="datasets:wmt14:de-en", vocabulary=8_000, max_ratio=1.5, protected=["%s", "<b>"]
+    )
+    assert DataSettings(**json.loads(json.dumps(settings.as_dict()))) == settings
+    assert settings.as_dict()["protected"] == ["%s", "<b>"]
+    # the rules of a worker process are kept by settings
+    assert isinstance(hash(settings), int)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +27,14 @@ def test_round_trip():
         (dict(corpus="pairs", tokenizer="mose"), "did you mean 'moses'"),
         (dict(corpus="pairs", normalize=True), "normalize needs tokenizer = 'moses', got 'none'"),
         (dict(corpus="pairs", codes="c", vocabulary=9), "leave one of them out"),
+        (dict(corpus="pairs", protected=["%s"]), "protected needs tokenizer = 'moses', got 'none'"),
+        (dict(corpus="pairs", vocabulary=9, protected=["("]), "must be regular expressions"),
+        (dict(corpus="pairs", tokenizer="bytes"), "vocabulary of at least 260 .* got None"),
+        (dict(corpus="pairs", tokenizer="unigram", vocabulary=259), "at least 260 .* got 259"),
+        (
+            dict(corpus="pairs", tokenizer="bytes", vocabulary=300, min_frequency=2),
+            "leave out min_frequency = 2",
+        ),
     ],
 )
 def test_mistakes_are_told(wrong, message):
@@ -37,7 +52,7 @@ def test_words_and_vocabulary_are_apart():
 
 def test_settings_of_older_folders_mean_what_they_meant():
     old = DataSettings(corpus="pairs").as_dict()
-    for name in ("tokenizer", "codes"):
+    for name in ("tokenizer", "codes", "protected"):
         old.pop(name)
     assert DataSettings(**old).tokenizer == "none"
     assert DataSettings(**{**old, "vocabulary": 9}).tokenizer == "moses"

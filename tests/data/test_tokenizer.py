@@ -1,12 +1,17 @@
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
+import torch
 from transformers import AutoTokenizer
 
+import talkconv.models  # noqa: F401  AutoTokenizer knows the tokenizer from here on
 from talkconv.data.moses import Moses
 from talkconv.data.settings import DataSettings
-from talkconv.data.tokenizer import load_tokenizer, make_tokenizer
+from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer, make_tokenizer
 from talkconv.data.vocabulary import bpe_backend, word_backend
 
 TEXTS = {
@@ -126,9 +131,86 @@ def test_folders_of_older_versions(tmp_path):
         assert load_tokenizer(tmp_path).tokenized_text("doesn't") == words
 
 
+def test_a_prompt_is_open():
+    settings = DataSettings(corpus="text")
+    backend = word_backend({"a": 3, "b": 2})
+    tokenizer = make_tokenizer(backend, settings, open_ended=True)
+    assert tokenizer("a b")["input_ids"] == tokenizer.encode("a b") == [4, 5]
+    assert tokenizer("")["input_ids"] == []
+
+
+def test_all_ways_to_encode_and_decode_agree(tokenizer):
+    text = TEXTS["de"][1]
+    ids = tokenizer(text)["input_ids"]
+    assert tokenizer.encode(text) == ids
+    assert tokenizer.encode(text, add_special_tokens=False) == ids[:-1]
+    assert tokenizer.convert_tokens_to_ids(tokenizer.tokenize(text)) == ids[:-1]
+    pieces = tokenizer.convert_ids_to_tokens(ids[:-1])
+    assert tokenizer.convert_tokens_to_string(pieces) == tokenizer.decode(ids[:-1])
+    assert tokenizer.decode([ids, ids]) == tokenizer.batch_decode([ids, ids])
+    assert tokenizer.decode([ids])[0] == tokenizer.decode(ids)
+
+
+def test_no_texts(tokenizer):
+    assert dict(tokenizer([])) == {"input_ids": [], "attention_mask": []}
+    assert dict(tokenizer([], text_target=[])) == {
+        "input_ids": [],
+        "attention_mask": [],
+        "labels": [],
+    }
+    assert tokenizer(text_target=[])["input_ids"] == []
+    empty = tokenizer([], padding=True, return_tensors="pt")
+    assert empty["input_ids"].shape == (0, 0)
+    assert empty["input_ids"].dtype == torch.int64
+    with pytest.raises(ValueError, match="equally many texts, got an empty list"):
+        tokenizer(["a"], text_target=[])
+
+
+WITHOUT_TALKCONV = """
+import json, sys
+from transformers import AutoTokenizer
+folder, text = sys.argv[1:]
+try:
+    AutoTokenizer.from_pretrained(folder)
+except ValueError as error:
+    print(json.dumps(str(error)))
+tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+print(json.dumps(tokenizer(text)["input_ids"]))
+tokenizer.save_pretrained(folder)
+assert "talkconv.models" not in sys.modules
+"""
+
+
+def test_without_talkconv_there_are_no_wrong_ids(tmp_path):
+    expected, text = made(), 'Wie geht\'s "dir"?'
+    expected.save_pretrained(tmp_path / "saved")
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "home")}
+    for _ in range(2):
+        # the second time, what the first one saved is loaded
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_TALKCONV, str(tmp_path / "saved"), text],
+            capture_output=True,
+            check=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+        refused, ids = done.stdout.splitlines()[-2:]
+        assert "trust_remote_code=True" in refused
+        assert json.loads(ids) == expected(text)["input_ids"]
+    assert type(AutoTokenizer.from_pretrained(tmp_path / "saved")) is TaLKConvTokenizer
+
+
 def test_pairs_and_words_are_refused():
-    with pytest.raises(ValueError, match="one raw text or a list of them"):
-        made()(["Ein", "Mann"], is_split_into_words=True)
+    tokenizer = made()
+    for call in (
+        lambda: tokenizer(["Ein", "Mann"], is_split_into_words=True),
+        lambda: tokenizer("Ein Mann", "schläft"),
+        lambda: tokenizer.encode("Ein Mann", "schläft"),
+        lambda: tokenizer.tokenize("Ein Mann", "schläft"),
+    ):
+        with pytest.raises(ValueError, match="one raw text or a list of them"):
+            call()
 
 
 def test_a_folder_without_a_tokenizer(tmp_path):

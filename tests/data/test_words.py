@@ -1,9 +1,19 @@
+import dataclasses
 from collections import Counter
+
+import pytest
 
 from talkconv.data.chunks import card_of, read_chunk, read_json, write_chunk
 from talkconv.data.cleaning import EMPTY
 from talkconv.data.settings import DataSettings
-from talkconv.data.words import Division, RawChunk, count_words, divide_chunk, tokenize_chunk
+from talkconv.data.words import (
+    Division,
+    RawChunk,
+    RoundTrip,
+    count_words,
+    divide_chunk,
+    tokenize_chunk,
+)
 from tests.data.cases import PAIRS, WORDS
 
 ROWS = [("Ein Hund.", "A dog."), ("", "Nothing"), ("Ja " * 9, "Yes")]
@@ -15,7 +25,9 @@ def test_training_pairs_are_cleaned(tmp_path):
     tokenize_chunk(RawChunk(path, ROWS, clean=True, keep_raw=False, settings=CLEANED))
     assert read_chunk(path).to_pydict() == {"source": ["Ein Hund ."], "target": ["A dog ."]}
     dropped = {EMPTY: 1, "one side more than 3.0 times the other": 1}
-    assert read_json(card_of(path)) == {"kept": 1, "read": 3, "dropped": dropped}
+    card = read_json(card_of(path))
+    assert card.pop("round_trip") == {"checked": 1, "changed": 0, "examples": []}
+    assert card == {"kept": 1, "read": 3, "dropped": dropped}
 
 
 def test_others_are_all_kept_with_their_raw_text(tmp_path):
@@ -24,6 +36,37 @@ def test_others_are_all_kept_with_their_raw_text(tmp_path):
     table = read_chunk(path).to_pydict()
     assert list(zip(table["raw_source"], table["raw_target"], strict=True)) == ROWS
     assert table["source"][1] == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({}, 4),
+        ({"protected": ["%[a-z]"]}, 0),
+        ({"tokenizer": "bytes", "vocabulary": 300}, 0),
+        ({"tokenizer": "unigram", "vocabulary": 300}, 0),
+        ({"tokenizer": "none", "vocabulary": None}, 0),
+    ],
+)
+def test_texts_that_do_not_come_back_are_counted(tmp_path, changes, changed):
+    settings = dataclasses.replace(CLEANED, lowercase=True, **changes)
+    # Moses writes two of these as `% s`; spaces and letter case are no changes
+    rows = [("Eins", "One  file"), ("Zwei", "Open %s?"), ("Drei", "%d FILES")] * 2
+    path = tmp_path / "0.arrow"
+    tokenize_chunk(RawChunk(path, rows, clean=False, keep_raw=False, settings=settings))
+    found = RoundTrip(**read_json(card_of(path))["round_trip"])
+    assert (found.checked, found.changed) == (6, changed)
+    assert found.examples[:1] == ([["open %s?", "open% s?"]] if changed else [])
+    assert len(found.examples) == min(changed, 3)
+
+
+def test_some_rows_of_many_are_checked(tmp_path):
+    rows = [("Eins", "One"), ("Zwei", "%s")] * 5
+    path = tmp_path / "0.arrow"
+    chunk = RawChunk(path, rows, clean=True, keep_raw=False, settings=CLEANED, check_every=3)
+    tokenize_chunk(chunk)
+    found = read_json(card_of(path))["round_trip"]
+    assert (found["checked"], found["changed"]) == (4, 2)
 
 
 def test_running_text_is_split_at_spaces(tmp_path):

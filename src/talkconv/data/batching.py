@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from talkconv.conventions import IGNORED_LABEL
-from talkconv.data.vocabulary import EOS, PAD, SPECIALS
+from talkconv.data.specials import EOS, PAD, SPECIALS
 
 PAD_ID, EOS_ID = SPECIALS.index(PAD), SPECIALS.index(EOS)
 Rows = NDArray[np.int64]
@@ -36,8 +36,8 @@ class Column:
     """One column of token ids as it lies on disk: rows of any length, mapped and never copied."""
 
     def __init__(self, dataset: Dataset, name: str) -> None:
-        assert dataset._indices is None, "rows must be read in the order they lie on disk"
-        chunks = [chunk for chunk in dataset.data.column(name).chunks if len(chunk)]
+        table = dataset.with_format("arrow")[:]
+        chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
         self._values = [chunk.values.to_numpy() for chunk in chunks]
         self._bounds = [chunk.offsets.to_numpy() for chunk in chunks]
         self._first = np.cumsum([0, *(len(chunk) for chunk in chunks)])

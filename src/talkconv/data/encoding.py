@@ -15,13 +15,13 @@ from tokenizers import Tokenizer
 from talkconv.data.chunks import PAIR, card_of, read_chunk, shard_writer
 from talkconv.data.cleaning import why_dropped
 from talkconv.data.settings import DataSettings
-from talkconv.data.vocabulary import SPECIALS, UNK
+from talkconv.data.specials import EOS, SPECIALS, UNK
 from talkconv.files import whole_file, write_json
 
 IDS = pyarrow.list_(pyarrow.int32())
 # rows that are encoded and written at a time
 _BATCH = 5_000
-_UNKNOWN = SPECIALS.index(UNK)
+_UNKNOWN, _END = SPECIALS.index(UNK), SPECIALS.index(EOS)
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def encode_pairs(chunks: WordChunks) -> None:
 
 
 def encode_text(chunks: WordChunks) -> None:
-    """Lines to one unbroken array of ids, each line ending with </s>."""
+    """Write the ids of all lines to one array, with </s> at the end of each line."""
     lines = (
-        ids
+        (*ids, _END)
         for batch in _batches(chunks.paths)
-        for ids in _encode(chunks.tokenizer, batch["text"].to_pylist())
+        for ids in _encode(chunks.tokenizer, batch["text"].to_pylist(), add_special_tokens=False)
     )
     stream = numpy.fromiter(chain.from_iterable(lines), numpy.int32)
     with whole_file(chunks.shard) as unfinished, unfinished.open("wb") as file:
@@ -102,8 +102,11 @@ def _batches(paths: Sequence[Path]) -> Iterator[Any]:
         yield from read_chunk(path).to_batches(max_chunksize=_BATCH)
 
 
-def _encode(tokenizer: Path, texts: list[str]) -> list[list[int]]:
-    return [encoding.ids for encoding in _backend(tokenizer).encode_batch_fast(texts)]
+def _encode(
+    tokenizer: Path, texts: list[str], *, add_special_tokens: bool = True
+) -> list[list[int]]:
+    found = _backend(tokenizer).encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+    return [encoding.ids for encoding in found]
 
 
 def _cut(ids: list[int], limit: int | None) -> list[int]:

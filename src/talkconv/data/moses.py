@@ -5,8 +5,24 @@ Where sacremoses answers otherwise than the Perl scripts, it is set right here.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+
+from talkconv.data.protected import SYMBOL, Protected
+
+_ESCAPES = str.maketrans(
+    {
+        "&": "&amp;",
+        "|": "&#124;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "'": "&apos;",
+        '"': "&quot;",
+        "[": "&#91;",
+        "]": "&#93;",
+    }
+)
 
 
 class _Normalizer:
@@ -45,10 +61,12 @@ class _Tokenizer(MosesTokenizer):  # type: ignore[misc]
 
 
 class Moses:
-    """One language's rules.
+    """Moses' scripts for one language.
 
     >>> Moses("en", lowercase=True).tokenize("Don't stop.")
     'don &apos;t stop .'
+    >>> Moses("en", protected=["%[a-z]"]).tokenize("Delete %s?")
+    'Delete %s ?'
     """
 
     def __init__(
@@ -58,27 +76,45 @@ class Moses:
         lowercase: bool = False,
         normalize: bool = False,
         split_hyphens: bool = False,
+        protected: Sequence[str] = (),
     ) -> None:
         self.lowercase = lowercase
         self.split_hyphens = split_hyphens
         self._normalizer = _Normalizer(lang) if normalize else None
         self._tokenizer = _Tokenizer(lang)
         self._detokenizer = MosesDetokenizer(lang)
+        self._protected = Protected(protected)
 
     def tokenize(self, text: str) -> str:
-        """A raw sentence to words between single spaces, with Moses' escapes."""
-        if self.lowercase:
-            text = lowercased(text)
-        if self._normalizer is not None:
-            text = _printing(self._normalizer.normalize(text))
+        """Split a raw sentence into words between single spaces, with Moses' escapes."""
+        text, kept = self._protected.hide(text, f" {SYMBOL} ")
         words = self._tokenizer.tokenize(
-            text, aggressive_dash_splits=self.split_hyphens, return_str=True
+            self._clean(text), aggressive_dash_splits=self.split_hyphens, return_str=True
         )
-        return " ".join(str(words).split())
+        return self._protected.show(" ".join(str(words).split()), map(escaped, kept))
+
+    def cleaned(self, text: str) -> str:
+        """Return a text in lower case and normalized, if these rules say so, and not split."""
+        text, kept = self._protected.hide(text)
+        return self._protected.show(self._clean(text), kept)
 
     def detokenize(self, words: str) -> str:
-        """Words back to a sentence."""
+        """Join words to a sentence."""
         return str(self._detokenizer.detokenize(words.split()))
+
+    def _clean(self, text: str) -> str:
+        if self.lowercase:
+            text = lowercased(text)
+        return text if self._normalizer is None else _printing(self._normalizer.normalize(text))
+
+
+def escaped(text: str) -> str:
+    """Return a text with Moses' escapes.
+
+    >>> escaped("<b>")
+    '&lt;b&gt;'
+    """
+    return text.translate(_ESCAPES)
 
 
 def lowercased(text: str) -> str:

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from talkconv.data.report import print_report
 from talkconv.data.segmentation import read_codes
 from talkconv.data.settings import DataSettings
 from talkconv.data.stages import Chunks, Stages
+from talkconv.data.words import RoundTrip
 from talkconv.files import write_json
 from talkconv.messages import one_message
 
@@ -133,11 +135,14 @@ def _work_through(
 def _read_report(paths: list[Path]) -> dict[str, Any]:
     dropped: Counter[str] = Counter()
     total: Counter[str] = Counter()
+    round_trip = RoundTrip()
     for path in paths:
         card = read_json(card_of(path))
         dropped.update(card["dropped"])
         total.update(read=card["read"], kept=card["kept"])
-    return dict(read=total["read"], kept=total["kept"], dropped=dropped)
+        round_trip.add(RoundTrip(**card["round_trip"]))
+    kept = dict(read=total["read"], kept=total["kept"], dropped=dropped)
+    return {**kept, "round_trip": asdict(round_trip)}
 
 
 def _codes(settings: DataSettings, raw: Path | None) -> Path | None:

@@ -29,8 +29,46 @@ def print_report(prepared: Prepared, console: Console) -> None:
     console.print(table)
     for note, times in report["notes"].items():
         console.print(f"{note}: {times:,}", highlight=False)
+    _print_round_trips(prepared, console)
     words = len(prepared.tokenizer())
     console.print(f"vocabulary: {words:,} entries; {report['seconds']} s", highlight=False)
+
+
+def _print_round_trips(prepared: Prepared, console: Console) -> None:
+    """Say how many texts do not come back from their subwords as they were."""
+    changed = False
+    for name, seen in prepared.card["report"]["splits"].items():
+        # Folders that were prepared before this was counted have no such entry.
+        found = seen.get("round_trip")
+        if not found:
+            continue
+        changed = changed or found["changed"] > 0
+        line = f"round trip, {name}: {found['changed']:,} of {found['checked']:,} texts change"
+        for text, back in found["examples"][:1]:
+            line += f", for example {shortened(text, back)!r} to {shortened(back, text)!r}"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if changed and prepared.settings.tokenizer == "moses":
+        console.print(
+            "data.protected keeps whole what matches a pattern, such as a placeholder; "
+            'data.tokenizer = "bytes" keeps everything',
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def shortened(text: str, other: str, width: int = 40) -> str:
+    """Return the part of a text where it begins to differ from another one.
+
+    >>> shortened("Remove %s now", "Remove % s now", width=10)
+    '...ove %s now'
+    """
+    first = next(
+        (at for at, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), len(text)
+    )
+    begin = max(0, first - width // 2)
+    end = first + width // 2
+    return ("..." if begin else "") + text[begin:end] + ("..." if end < len(text) else "")
 
 
 def _reasons(dropped: dict[str, int]) -> str:

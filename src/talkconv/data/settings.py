@@ -1,8 +1,11 @@
 """What a recipe's [data] section says, the only home of its defaults."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from talkconv.data.protected import Protected
+from talkconv.data.specials import SMALLEST_RAW
 from talkconv.messages import did_you_mean
 
 CORPORA = (
@@ -17,7 +20,9 @@ CORPORA = (
     "toy",
 )
 HUB = "datasets:"
-TOKENIZERS = ("moses", "none")
+# These tokenizers read raw text and write it, and keep every byte of it.
+RAW_TOKENIZERS = ("bytes", "unigram")
+TOKENIZERS = ("moses", "none", *RAW_TOKENIZERS)
 AUTO = "auto"
 
 
@@ -34,17 +39,21 @@ class DataSettings:
     # Two-letter codes select the Moses rules. A language model and a summary have one language.
     source_lang: str = "en"
     target_lang: str = "en"
-    # How raw text becomes words: "moses" tokenizes it; "none" splits it at spaces, because others
-    # tokenized it, and undoes the marks `@@ ` of their subwords in every output. "auto" is "moses"
-    # where `vocabulary` is set and "none" where it is not.
+    # How text becomes subwords. "moses" splits it into words, of which BPE is learnt. "none" splits
+    # it at spaces, because others tokenized it, and undoes the marks `@@ ` of their subwords in
+    # every output. "bytes" (BPE over bytes) and "unigram" (a unigram language model over bytes)
+    # read raw text and write it, and keep every byte. "auto" is "moses" where `vocabulary` is set
+    # and "none" where it is not.
     tokenizer: str = AUTO
+    # Regular expressions of what Moses must keep whole, such as "%[a-z]" or "</?[a-z]+>".
+    protected: Sequence[str] = ()
     lowercase: bool = False
     # Moses' normalize-punctuation, before tokenization
     normalize: bool = False
     # Moses' -a: well-known becomes well @-@ known
     split_hyphens: bool = False
-    # The size of the finished BPE vocabulary, special entries included. None is word level: each
-    # word (or each subword, where words come in marked subwords) is one entry.
+    # The size of the finished vocabulary of subwords, special entries included. None is word level:
+    # each word (or each subword, where words come in marked subwords) is one entry.
     vocabulary: int | None = None
     # A codes file of subword-nmt, in the folder of the raw files or anywhere: words are segmented
     # with it. A line that carries marks already stays as it is.
@@ -91,7 +100,9 @@ class DataSettings:
         if self.tokenizer not in TOKENIZERS:
             hint = did_you_mean(self.tokenizer, TOKENIZERS)
             raise ValueError(f"tokenizer must be a known one, got {self.tokenizer!r}: {hint}")
-        for name in ("normalize", "split_hyphens"):
+        object.__setattr__(self, "protected", tuple(self.protected))
+        Protected(self.protected)
+        for name in ("normalize", "split_hyphens", "protected"):
             if getattr(self, name) and self.tokenizer != "moses":
                 raise ValueError(f"{name} needs tokenizer = 'moses', got {self.tokenizer!r}")
         if self.codes is not None and self.vocabulary is not None:
@@ -99,6 +110,21 @@ class DataSettings:
                 f"codes = {self.codes!r} says what the subwords are, and so does vocabulary = "
                 f"{self.vocabulary}: leave one of them out"
             )
+        if self.tokenizer in RAW_TOKENIZERS:
+            self._check_raw_tokenizer()
+
+    def _check_raw_tokenizer(self) -> None:
+        if self.vocabulary is None or self.vocabulary < SMALLEST_RAW:
+            raise ValueError(
+                f"tokenizer = {self.tokenizer!r} needs a vocabulary of at least {SMALLEST_RAW} "
+                f"entries, one for each byte among them, got {self.vocabulary}"
+            )
+        if self.min_frequency > 1:
+            raise ValueError(
+                f"tokenizer = {self.tokenizer!r} knows every byte, so that nothing is too rare for "
+                f"it: leave out min_frequency = {self.min_frequency}"
+            )
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return all settings as JSON has them."""
+        return {**asdict(self), "protected": list(self.protected)}

@@ -4,22 +4,25 @@ What a stage leaves in the work folder is whole or absent, so an interrupted pre
 from what is there.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.progress import Progress
+from tokenizers import Tokenizer
 
+from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data import encoding, words
 from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json
 from talkconv.data.corpus import Corpus, Row, Split, in_order
 from talkconv.data.crew import Crew
 from talkconv.data.lines import Reading
 from talkconv.data.segmentation import read_codes
-from talkconv.data.settings import DataSettings
+from talkconv.data.settings import RAW_TOKENIZERS, DataSettings
 from talkconv.data.tokenizer import make_tokenizer
-from talkconv.data.vocabulary import bpe_backend, word_backend
+from talkconv.data.vocabulary import bpe_backend, byte_backend, unigram_backend, word_backend
 from talkconv.files import new_folder, write_json
 
 # a chunk is as many rows as one process tokenizes in a second or two
@@ -27,6 +30,8 @@ _ROWS = 10_000
 _CHARACTERS = 4_000_000
 # files that a split is spread over at most: each is one open file for whoever reads it
 _SHARDS = 128
+# One of so many training rows is checked for coming back as it was: all would take too long.
+_CHECK_EVERY = 20
 _Task = TypeVar("_Task")
 
 # what a split is made of, by name
@@ -84,6 +89,7 @@ class Stages:
                         keep_raw=not train or corpus.valid_every is not None,
                         settings=self.settings,
                         codes=self.codes,
+                        check_every=_CHECK_EVERY if train else 1,
                     )
 
         for _ in self.crew.run(words.tokenize_chunk, tasks()):
@@ -124,19 +130,36 @@ class Stages:
         folder = self.work / "whole" / "tokenizer"
         if folder.exists():
             return folder
+        backend = self._backend(train)
+        codes = None if self.codes is None else read_codes(self.codes)
+        open_ended = self.task == LANGUAGE_MODELLING
+        with new_folder(folder) as unfinished:
+            tokenizer = make_tokenizer(backend, self.settings, codes, open_ended=open_ended)
+            tokenizer.save_pretrained(unfinished)
+        return folder
+
+    def _backend(self, train: Sequence[Path]) -> Tokenizer:
+        settings = self.settings
+        if not sum(read_json(card_of(path))["kept"] for path in train):
+            raise ValueError("no training text is left after cleaning: relax max_length, max_ratio")
+        size, rare = settings.vocabulary, settings.min_frequency
+        if settings.tokenizer in RAW_TOKENIZERS:
+            assert size is not None
+            learn = byte_backend if settings.tokenizer == "bytes" else unigram_backend
+            with self._waiting("vocabulary: learn"):
+                return learn(words.texts_of(train), size)
         counts: Counter[str] = Counter()
         for found in self._results("vocabulary: count", words.count_words, train):
             counts.update(found)
-        if not counts:
-            raise ValueError("no training text is left after cleaning: relax max_length, max_ratio")
-        bar = self.progress.add_task("vocabulary: learn", total=None)
-        size, rare = self.settings.vocabulary, self.settings.min_frequency
-        backend = word_backend(counts, rare) if size is None else bpe_backend(counts, size, rare)
-        codes = None if self.codes is None else read_codes(self.codes)
-        with new_folder(folder) as unfinished:
-            make_tokenizer(backend, self.settings, codes).save_pretrained(unfinished)
+        with self._waiting("vocabulary: learn"):
+            return word_backend(counts, rare) if size is None else bpe_backend(counts, size, rare)
+
+    @contextlib.contextmanager
+    def _waiting(self, label: str) -> Iterator[None]:
+        """Show a bar for work whose length is not known."""
+        bar = self.progress.add_task(label, total=None)
+        yield
         self.progress.update(bar, total=1, completed=1)
-        return folder
 
     def encode(self, name: str, paths: Sequence[Path], tokenizer: Path) -> dict[str, Any]:
         """Shards of ids; gives what was counted and dropped on the way."""

@@ -1,6 +1,6 @@
-"""The rules between raw text and the words that a vocabulary is made of, for one language."""
+"""The rules between raw text and the subwords that a vocabulary knows, for one language."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from talkconv.data.bpe import Pair
@@ -8,14 +8,14 @@ from talkconv.data.moses import Moses, lowercased
 from talkconv.data.segmentation import Segmenter, is_segmented, undo_marks
 from talkconv.data.vocabulary import split_at_spaces
 
-# settings that hold for the rules of every tokenizer, and those that only Moses knows
-LOWERCASE, MOSES_SETTINGS = "lowercase", ("normalize", "split_hyphens")
+# The settings of a recipe that the rules depend on.
+RULE_SETTINGS = ("lowercase", "normalize", "split_hyphens", "protected")
 
 
-class TextRules:
-    """Splits raw text at spaces, because others tokenized it; they may have segmented it, too.
+class SpaceRules:
+    """Split text at spaces, because others tokenized it; they may have segmented it, too.
 
-    >>> rules = TextRules(lowercase=True)
+    >>> rules = SpaceRules(lowercase=True)
     >>> rules.subwords("A play@@ house .")
     'a play@@ house .'
     >>> rules.words("A play@@ house .")
@@ -26,69 +26,109 @@ class TextRules:
         self.lowercase = lowercase
         self.segmenter = segmenter
 
-    def words(self, text: str) -> str:
-        """Return the words of a text between single spaces: tokenized BLEU is computed on them."""
-        return self.join(self._split(text))
-
     def subwords(self, text: str) -> str:
-        """Return the words as the vocabulary gets them, with marks where they are segmented."""
+        """Return a text as the vocabulary reads it: words between spaces, segmented or not."""
         words = self._split(text)
         if self.segmenter is None or is_segmented(words):
             return words
         return self.segmenter.segment(words)
 
-    def join(self, subwords: str) -> str:
-        """Return the words that subwords() segmented."""
+    def joined(self, subwords: str) -> str:
+        """Return the words of what subwords() gave, between single spaces."""
         return undo_marks(subwords)
 
-    def text(self, words: str) -> str:
-        """Return the raw text of words."""
-        return words
+    def text(self, subwords: str) -> str:
+        """Return the raw text of what subwords() gave."""
+        return undo_marks(subwords)
+
+    def words(self, text: str) -> str:
+        """Return the words of a raw text: tokenized BLEU is computed on them."""
+        return self.joined(self._split(text))
 
     def reference(self, text: str) -> str:
         """Return a raw text in the form of text(), so that outputs can be compared with it."""
         return undo_marks(text)
 
+    def plain(self, text: str) -> str:
+        """Return a raw text as text(subwords(text)) gives it, if the rules keep all of it."""
+        return undo_marks(lowercased(text) if self.lowercase else text)
+
     def _split(self, text: str) -> str:
         return split_at_spaces(lowercased(text) if self.lowercase else text)
 
 
-class MosesRules(TextRules):
-    """Tokenizes raw text with Moses, and turns words into raw text with its detokenizer.
+class MosesRules:
+    """Tokenize text with Moses, and turn words back into text with Moses' detokenizer.
 
     >>> MosesRules(Moses("en")).words("Don't stop.")
     'Don &apos;t stop .'
     """
 
     def __init__(self, moses: Moses, *, segmenter: Segmenter | None = None) -> None:
-        super().__init__(segmenter=segmenter)
         self.moses = moses
-
-    def words(self, text: str) -> str:
-        return self.moses.tokenize(text)
+        self.segmenter = segmenter
 
     def subwords(self, text: str) -> str:
         words = self.words(text)
         return words if self.segmenter is None else self.segmenter.segment(words)
 
-    def join(self, subwords: str) -> str:
+    def joined(self, subwords: str) -> str:
         return subwords if self.segmenter is None else undo_marks(subwords)
 
-    def text(self, words: str) -> str:
-        return self.moses.detokenize(words)
+    def text(self, subwords: str) -> str:
+        return self.moses.detokenize(self.joined(subwords))
+
+    def words(self, text: str) -> str:
+        return self.moses.tokenize(text)
 
     def reference(self, text: str) -> str:
         return text
 
+    def plain(self, text: str) -> str:
+        return self.moses.cleaned(text)
+
+
+class RawRules:
+    """Leave text as it is, because the vocabulary reads raw text and writes it.
+
+    Its words, on which tokenized BLEU is computed, are those of Moses.
+    """
+
+    def __init__(self, moses: Moses) -> None:
+        self.moses = moses
+
+    def subwords(self, text: str) -> str:
+        return lowercased(text) if self.moses.lowercase else text
+
+    def joined(self, subwords: str) -> str:
+        return self.moses.tokenize(subwords)
+
+    def text(self, subwords: str) -> str:
+        return subwords
+
+    def words(self, text: str) -> str:
+        return self.moses.tokenize(text)
+
+    def reference(self, text: str) -> str:
+        return text
+
+    def plain(self, text: str) -> str:
+        return self.subwords(text)
+
+
+TextRules = SpaceRules | MosesRules | RawRules
+
 
 def make_rules(
-    tokenizer: str, lang: str, settings: Mapping[str, Any], codes: list[Pair] | None = None
+    tokenizer: str, lang: str, settings: Mapping[str, Any], codes: Sequence[Pair] | None = None
 ) -> TextRules:
-    """Make the rules of a tokenizer ("moses" or "none") with the settings of a recipe."""
+    """Make the rules of a recipe's tokenizer; `settings` has the values of RULE_SETTINGS.
+
+    A setting that is missing, because an older version did not know it, has its default.
+    """
     segmenter = None if codes is None else Segmenter(codes)
-    lowercase = bool(settings[LOWERCASE])
+    known = {name: settings[name] for name in RULE_SETTINGS if name in settings}
     if tokenizer == "none":
-        return TextRules(lowercase=lowercase, segmenter=segmenter)
-    assert tokenizer == "moses", f"{tokenizer=}"
-    of_moses = {name: bool(settings[name]) for name in MOSES_SETTINGS}
-    return MosesRules(Moses(lang, lowercase=lowercase, **of_moses), segmenter=segmenter)
+        return SpaceRules(lowercase=bool(known.get("lowercase")), segmenter=segmenter)
+    moses = Moses(lang, **known)
+    return MosesRules(moses, segmenter=segmenter) if tokenizer == "moses" else RawRules(moses)

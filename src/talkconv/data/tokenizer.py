@@ -1,41 +1,58 @@
-"""TaLKConvTokenizer: raw text in, raw text out, Moses and subwords between them."""
+"""TaLKConvTokenizer: raw text in, raw text out, words and subwords between them."""
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, BatchEncoding, PreTrainedConfig, PreTrainedTokenizerFast
+from transformers import BatchEncoding, PreTrainedTokenizerFast
 
 from talkconv.data.bpe import Pair
 from talkconv.data.settings import DataSettings
-from talkconv.data.text_rules import LOWERCASE, MOSES_SETTINGS, TextRules, make_rules
-from talkconv.data.vocabulary import BOS, EOS, PAD, UNK
+from talkconv.data.specials import BOS, EOS, PAD, UNK
+from talkconv.data.text_rules import RULE_SETTINGS, TextRules, make_rules
+from talkconv.data.vocabulary import let_texts_end
+from talkconv.files import write_text
 
 Ids = Sequence[int]
+# AutoTokenizer reads this file of a saved tokenizer if talkconv was not imported and the caller
+# trusts the folder. Without the file and `auto_map`, it would load the vocabulary without the
+# rules, which gives wrong ids and no error.
+_SHIM = "tokenization_talkconv"
+_SHIM_TEXT = '''"""AutoTokenizer finds this folder's tokenizer here; talkconv must be installed."""
+
+from talkconv.data.tokenizer import TaLKConvTokenizer as _TaLKConvTokenizer
+
+
+class TaLKConvTokenizer(_TaLKConvTokenizer):
+    """The tokenizer of talkconv, under the name that `auto_map` in tokenizer_config.json has."""
+'''
 
 
 class TaLKConvTokenizer(PreTrainedTokenizerFast):
-    """A transformers tokenizer around the rules of a recipe: Moses, or text split at spaces.
+    """A transformers tokenizer that applies the rules of a recipe around its vocabulary.
 
     `tokenizer(text)` reads the source's language, `tokenizer(text_target=text)` the target's, and
-    `decode` writes the target's.
+    `decode` writes the target's. The tokenizer of a language model leaves a prompt open; all others
+    append </s>.
 
     >>> tokenizer = load_tokenizer("data/multi30k_de_en/tokenizer")  # doctest: +SKIP
     >>> ids = tokenizer("Ein Mann schläft.")["input_ids"]  # ends with </s>  # doctest: +SKIP
     """
 
-    # no __init__: a class that has one gets its backend rebuilt by transformers, not read from
-    # tokenizer.json. The rules are what make_tokenizer() passed, which transformers saves and loads
+    # There is no __init__: transformers would rebuild the backend of a class that has one, instead
+    # of reading it from tokenizer.json. make_tokenizer() passes the rules as keyword arguments,
+    # which transformers saves and loads.
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
-    _target_mode = False
 
     @property
     def text_tokenizer(self) -> str:
         """The name of the rules, as data.tokenizer of a recipe has it."""
         name = self.init_kwargs.get("text_tokenizer")
-        # folders of version 0.1 say `moses` instead
+        # Folders that were written before there was a choice say `moses` instead.
         return str(name or ("moses" if self.init_kwargs["moses"] else "none"))
 
     @property
@@ -53,14 +70,10 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
         """
         return self._rules[lang or self.target_lang].words(text)
 
-    def detokenized_text(self, words: str, lang: str | None = None) -> str:
-        """Return the raw text of words that tokenized_text() gave."""
-        return self._rules[lang or self.target_lang].text(words)
-
     def decode_tokenized(self, ids: Ids) -> str:
         """Return the words of ids, as tokenized_text() gives them, without special ids."""
         subwords = str(self.backend_tokenizer.decode(list(ids), skip_special_tokens=True))
-        return self._rules[self.target_lang].join(subwords)
+        return self._rules[self.target_lang].joined(subwords)
 
     @cached_property
     def _rules(self) -> dict[str, TextRules]:
@@ -71,47 +84,84 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
             for lang in (self.source_lang, self.target_lang)
         }
 
-    # transformers calls these two around text_target
-    def _switch_to_input_mode(self) -> None:
-        self._target_mode = False
-
-    def _switch_to_target_mode(self) -> None:
-        self._target_mode = True
-
-    def _encode_plus(  # type: ignore[override]
-        self, text: Any, text_pair: Any = None, **kwargs: Any
+    def __call__(
+        self,
+        text: Any = None,
+        text_pair: Any = None,
+        text_target: Any = None,
+        text_pair_target: Any = None,
+        **kwargs: Any,
     ) -> BatchEncoding:
-        if text_pair is not None or kwargs.get("is_split_into_words"):
-            raise ValueError("text must be one raw text or a list of them, not pairs or words")
-        lang = self.target_lang if self._target_mode else self.source_lang
-        if isinstance(text, str):
-            words: Any = self._rules[lang].subwords(text)
-        else:
-            words = [self._rules[lang].subwords(one) for one in text]
-        return super()._encode_plus(words, **kwargs)
-
-    def _decode(  # type: ignore[override]
-        self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any
-    ) -> str:
-        subwords = super()._decode(token_ids, skip_special_tokens=skip_special_tokens)
-        return self.detokenized_text(self._rules[self.target_lang].join(subwords))
-
-    def tokenize(self, text: str, *args: Any, **kwargs: Any) -> list[str]:
-        """The subwords of a raw text of the source's language."""
-        return list(
-            self.backend_tokenizer.encode(
-                self._rules[self.source_lang].subwords(text), add_special_tokens=False
-            ).tokens
+        """Return the ids of one raw text or a list of them; those of `text_target` are labels."""
+        _refuse_pairs(text_pair, text_pair_target, kwargs)
+        if _is_empty(text) or _is_empty(text_target):
+            return self._nothing(text, text_target, kwargs.get("return_tensors"))
+        encoding: BatchEncoding = super().__call__(
+            self._subwords(text, self.source_lang),
+            text_target=self._subwords(text_target, self.target_lang),
+            **kwargs,
         )
+        return encoding
+
+    def encode(self, text: Any, text_pair: Any = None, **kwargs: Any) -> list[int]:
+        """Return the ids of a raw text of the source's language."""
+        _refuse_pairs(text_pair, None, kwargs)
+        ids: list[int] = super().encode(self._subwords(text, self.source_lang), **kwargs)
+        return ids
+
+    def tokenize(self, text: str, pair: Any = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
+        """Return the subwords of a raw text of the source's language."""
+        _refuse_pairs(pair, None, kwargs)
+        return list(super().tokenize(self._subwords(text, self.source_lang), **kwargs))
+
+    def decode(
+        self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any
+    ) -> str | list[str]:
+        """Return the raw text of ids in the target's language, or a list for a list of rows."""
+        found = super().decode(token_ids, skip_special_tokens=skip_special_tokens, **kwargs)
+        text = self._rules[self.target_lang].text
+        return text(found) if isinstance(found, str) else [text(each) for each in found]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        """Return the raw text of subwords in the target's language."""
+        return self._rules[self.target_lang].text(super().convert_tokens_to_string(tokens))
+
+    def save_pretrained(  # type: ignore[override]
+        self, save_directory: str | os.PathLike[str], *, push_to_hub: bool = False, **kwargs: Any
+    ) -> tuple[str, ...]:
+        """Write the tokenizer to a folder, with the file by which AutoTokenizer finds its class."""
+        files = super().save_pretrained(save_directory, **kwargs)
+        shim = Path(save_directory) / f"{_SHIM}.py"
+        write_text(shim, _SHIM_TEXT)
+        if push_to_hub:
+            # This writes all files to a folder of its own and uploads them.
+            self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
+        return (*files, str(shim))
+
+    def _subwords(self, text: Any, lang: str) -> Any:
+        rules = self._rules[lang]
+        if text is None or isinstance(text, str):
+            return text if text is None else rules.subwords(text)
+        return [rules.subwords(each) for each in text]
+
+    def _nothing(self, text: Any, text_target: Any, return_tensors: Any) -> BatchEncoding:
+        """Return the encoding of a list of no texts."""
+        if not all(each is None or _is_empty(each) for each in (text, text_target)):
+            raise ValueError("text and text_target must have equally many texts, got an empty list")
+        names = [] if text is None and text_target is None else [*self.model_input_names]
+        if text is not None and text_target is not None:
+            names.append("labels")
+        empty: Any = [] if return_tensors is None else numpy.zeros((0, 0), numpy.int64)
+        return BatchEncoding(dict.fromkeys(names, empty), tensor_type=return_tensors)
 
 
-class _AnyConfig(PreTrainedConfig):
-    """AutoTokenizer learns of a class together with a config; it finds ours by the class's name."""
+def _refuse_pairs(pair: Any, pair_target: Any, kwargs: dict[str, Any]) -> None:
+    if pair is not None or pair_target is not None or kwargs.get("is_split_into_words"):
+        raise ValueError("text must be one raw text or a list of them, not pairs or words")
 
-    model_type = "talkconv-tokenizer"
 
-
-AutoTokenizer.register(_AnyConfig, tokenizer_class=TaLKConvTokenizer, exist_ok=True)
+def _is_empty(texts: Any) -> bool:
+    return not isinstance(texts, str) and texts is not None and len(texts) == 0
 
 
 def _pair(line: str) -> Pair:
@@ -120,32 +170,39 @@ def _pair(line: str) -> Pair:
 
 
 def make_tokenizer(
-    backend: Tokenizer, settings: DataSettings, codes: Sequence[Pair] | None = None
+    backend: Tokenizer,
+    settings: DataSettings,
+    codes: Sequence[Pair] | None = None,
+    *,
+    open_ended: bool = False,
 ) -> TaLKConvTokenizer:
-    """Make a tokenizer that applies the recipe's rules around `backend`, which splits words.
+    """Make a tokenizer that applies the recipe's rules around `backend`.
 
-    `codes` are the merges of the file settings.codes.
+    `codes` are the merges of the file settings.codes. An `open_ended` one, for a language model,
+    does not append </s>, so that the network goes on with the text.
     """
+    let_texts_end(backend, with_eos=not open_ended)
     return TaLKConvTokenizer(
         tokenizer_object=backend,
         text_tokenizer=settings.tokenizer,
         source_lang=settings.source_lang,
         target_lang=settings.target_lang,
-        **{rule: getattr(settings, rule) for rule in (LOWERCASE, *MOSES_SETTINGS)},
+        **{rule: settings.as_dict()[rule] for rule in RULE_SETTINGS},
         codes=None if codes is None else [" ".join(pair) for pair in codes],
+        auto_map={"AutoTokenizer": [None, f"{_SHIM}.TaLKConvTokenizer"]},
         bos_token=BOS,
         pad_token=PAD,
         eos_token=EOS,
         unk_token=UNK,
-        # a name of a special word within a text is text
+        # The name of a special entry within a text is text.
         split_special_tokens=True,
-        # made for English word pieces: here Moses undoes what Moses did
+        # That clean-up is for English word pieces, and would change what the rules write.
         clean_up_tokenization_spaces=False,
     )
 
 
 def load_tokenizer(folder: Path | str) -> TaLKConvTokenizer:
-    """The tokenizer of a prepared folder (its `tokenizer/`) or of a model folder."""
+    """Load the tokenizer of a prepared folder (its `tokenizer/`) or of a model's folder."""
     folder = Path(folder)
     if not (folder / "tokenizer.json").is_file():
         raise ValueError(f"{folder} must be a folder with tokenizer.json, and has none")

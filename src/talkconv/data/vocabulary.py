@@ -1,14 +1,21 @@
-"""From counted words to a backend of the `tokenizers` library: BPE, or whole words."""
+"""From words or raw text to a backend of the `tokenizers` library.
 
+Whole words and BPE are made of counted words; BPE and a unigram language model over bytes are
+learnt from raw text.
+"""
+
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from talkconv.data.bpe import END, learn_merges, symbols_of
+from talkconv.data.specials import BOS, EOS, PAD, SPECIALS, UNK
 
-BOS, PAD, EOS, UNK = SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 _NO_WORDS = {BOS, PAD, EOS}
+# The trainer of unigram models spreads the bytes that it has not learnt over this range of scores.
+_DISTANCES = 0.03
 
 
 def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> Tokenizer:
@@ -53,6 +60,65 @@ def word_backend(words: Mapping[str, int], min_frequency: int = 1) -> Tokenizer:
     return _finish(Tokenizer(model))
 
 
+def byte_backend(texts: Iterable[str], size: int) -> Tokenizer:
+    """Learn BPE over the bytes of raw texts; every text comes back from its ids as it was."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        # as subword-nmt: a pair that occurs once is not merged
+        min_frequency=2,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    return _learn_from_bytes(Tokenizer(models.BPE()), trainer, texts)
+
+
+def unigram_backend(texts: Iterable[str], size: int) -> Tokenizer:
+    """Learn a unigram language model over the bytes of raw texts, which come back as they were."""
+    trainer = trainers.UnigramTrainer(
+        vocab_size=size,
+        special_tokens=list(SPECIALS),
+        unk_token=UNK,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend = _learn_from_bytes(Tokenizer(models.Unigram()), trainer, texts)
+    if backend.get_vocab_size() > size:
+        raise ValueError(
+            f"vocabulary = {size} is too small for tokenizer = 'unigram' on this text, which needs "
+            f"{backend.get_vocab_size()}: raise it, or take 'bytes'"
+        )
+    scores = json.loads(backend.to_str())["model"]["vocab"]
+    backend.model = models.Unigram(_in_order(scores), unk_id=SPECIALS.index(UNK))
+    return backend
+
+
+def _in_order(scores: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Order the entries of a unigram model by score, so that learning again gives the same ids.
+
+    The trainer adds up the scores in an order that changes from process to process, and gives the
+    bytes that it has not learnt small distances from the lowest score in such an order.
+    """
+    specials = [(entry, 0.0) for entry in SPECIALS]
+    learnt = scores[len(SPECIALS) :]
+    lowest = round(min(score for _, score in learnt), 6)
+    rounded = [
+        (entry, lowest if len(entry) == 1 and score < lowest + _DISTANCES else round(score, 6))
+        for entry, score in learnt
+    ]
+    # Two pairs are equal where scores differ by a rounding error, so the entries decide.
+    return [*specials, *sorted(rounded, key=lambda pair: (-pair[1], pair[0]))]
+
+
+def _learn_from_bytes(
+    backend: Tokenizer, trainer: trainers.Trainer, texts: Iterable[str]
+) -> Tokenizer:
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.train_from_iterator(texts, trainer)
+    return _add_specials(backend)
+
+
 def split_at_spaces(text: str) -> str:
     """Words between single spaces. <s> in somebody's text is a word that nobody knows, not the
     beginning of a sentence."""
@@ -61,9 +127,18 @@ def split_at_spaces(text: str) -> str:
 
 def _finish(backend: Tokenizer) -> Tokenizer:
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    eos = backend.token_to_id(EOS)
+    return _add_specials(backend)
+
+
+def let_texts_end(backend: Tokenizer, *, with_eos: bool) -> None:
+    """Append </s> to every text, or nothing: a language model goes on where its prompt stops."""
+    specials = [(EOS, backend.token_to_id(EOS))] if with_eos else []
     backend.post_processor = processors.TemplateProcessing(
-        single=f"$A {EOS}", special_tokens=[(EOS, eos)]
+        single=f"$A {EOS}" if with_eos else "$A", special_tokens=specials
     )
+
+
+def _add_specials(backend: Tokenizer) -> Tokenizer:
+    let_texts_end(backend, with_eos=True)
     backend.add_special_tokens([AddedToken(name, special=True) for name in SPECIALS])
     return backend

@@ -1,8 +1,8 @@
 """From raw rows to words: what is done to one chunk, by any process."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from talkconv.data.segmentation import read_codes
 from talkconv.data.settings import DataSettings
 from talkconv.data.text_rules import TextRules, make_rules
 
+_EXAMPLES = 3
+
 
 @dataclass(frozen=True)
 class RawChunk:
@@ -27,6 +29,8 @@ class RawChunk:
     keep_raw: bool
     settings: DataSettings
     codes: Path | None = None
+    # Of so many rows, one is checked for coming back from its subwords as it was.
+    check_every: int = 1
 
 
 def tokenize_chunk(chunk: RawChunk) -> None:
@@ -36,10 +40,11 @@ def tokenize_chunk(chunk: RawChunk) -> None:
     if chunk.keep_raw:
         columns |= {RAW.format(name): [] for name in names}
     dropped: Counter[str] = Counter()
+    round_trip = RoundTrip()
     # running text is a source without a target
     langs = (chunk.settings.source_lang, chunk.settings.target_lang)[: len(names)]
     rules = [_rules(chunk.settings, lang, chunk.codes) for lang in langs]
-    for row in chunk.rows:
+    for number, row in enumerate(chunk.rows):
         why = why_dropped_raw(row) if chunk.clean else None
         words = [] if why else [each.subwords(side) for each, side in zip(rules, row, strict=True)]
         if chunk.clean and not why and chunk.settings.length_in == "words":
@@ -47,13 +52,43 @@ def tokenize_chunk(chunk: RawChunk) -> None:
         if why:
             dropped[why] += 1
             continue
+        if number % chunk.check_every == 0:
+            # Outputs are in the language of the target, so only its rules matter here.
+            round_trip.check(row[-1], words[-1], rules[-1])
         for name, each, raw, side in zip(names, rules, row, words, strict=True):
             columns[name].append(side)
             if chunk.keep_raw:
                 # sources are read by the tokenizer, all others are what outputs are compared with
                 kept = raw if name == "source" else each.reference(raw)
                 columns[RAW.format(name)].append(kept)
-    write_chunk(chunk.path, columns, dict(read=len(chunk.rows), dropped=dropped))
+    card = dict(read=len(chunk.rows), dropped=dropped, round_trip=asdict(round_trip))
+    write_chunk(chunk.path, columns, card)
+
+
+@dataclass
+class RoundTrip:
+    """Counts the texts that do not come back from their subwords as they were.
+
+    Spaces are not compared, and neither is what the recipe changes on purpose, such as letter case.
+    """
+
+    checked: int = 0
+    changed: int = 0
+    # some of the changed ones: the text, and what it came back as
+    examples: list[tuple[str, str]] = field(default_factory=list)
+
+    def check(self, text: str, subwords: str, rules: TextRules) -> None:
+        plain, back = rules.plain(text), rules.text(subwords)
+        self.checked += 1
+        if back.split() != plain.split():
+            self.changed += 1
+            if len(self.examples) < _EXAMPLES:
+                self.examples.append((plain, back))
+
+    def add(self, other: "RoundTrip") -> None:
+        self.checked += other.checked
+        self.changed += other.changed
+        self.examples = [*self.examples, *other.examples][:_EXAMPLES]
 
 
 @cache
@@ -81,11 +116,17 @@ def divide_chunk(division: Division) -> None:
         write_chunk(path, table.filter(pyarrow.array(mask)).to_pydict(), {})
 
 
+def texts_of(paths: Sequence[Path]) -> Iterator[str]:
+    """Yield every text of some chunks, of both sides."""
+    for path in paths:
+        table = read_chunk(path)
+        for name in PAIR if PAIR[0] in table.column_names else TEXT:
+            yield from table[name].to_pylist()
+
+
 def count_words(path: Path) -> Counter[str]:
     """How often each word stands in a chunk, on both sides together."""
-    table = read_chunk(path)
     counts: Counter[str] = Counter()
-    for name in PAIR if PAIR[0] in table.column_names else TEXT:
-        for row in table[name].to_pylist():
-            counts.update(row.split())
+    for text in texts_of([path]):
+        counts.update(text.split())
     return counts

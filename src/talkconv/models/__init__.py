@@ -1,7 +1,8 @@
 """Whole networks, as transformers models: `pip install "talkconv[text]"`."""
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from talkconv.data.tokenizer import TaLKConvTokenizer
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.causal_lm import TaLKConvForCausalLM
 from talkconv.models.configuration import TaLKConvConfig
@@ -11,6 +12,7 @@ from talkconv.models.seq2seq import TaLKConvForConditionalGeneration
 AutoConfig.register("talkconv", TaLKConvConfig)
 AutoModelForSeq2SeqLM.register(TaLKConvConfig, TaLKConvForConditionalGeneration)
 AutoModelForCausalLM.register(TaLKConvConfig, TaLKConvForCausalLM)
+AutoTokenizer.register(TaLKConvConfig, fast_tokenizer_class=TaLKConvTokenizer)
 
 __all__ = [
     "TaLKConvCache",
