@@ -2,8 +2,13 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
-from talkconv.models.loss import smoothed_cross_entropy
+from talkconv.models.loss import (
+    _SmoothedCrossEntropy,
+    smoothed_cross_entropy,
+    without_padding,
+)
 
 
 def test_by_hand():
@@ -31,3 +36,35 @@ def test_sum_by_the_labels_of_all_batches():
     mean = smoothed_cross_entropy(logits, labels, **settings)
     whole = smoothed_cross_entropy(logits, labels, num_items=8, **settings)
     torch.testing.assert_close(whole, mean / 2)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_value_and_gradient_are_those_of_torch(smoothing, dtype):
+    torch.manual_seed(0)
+    logits = torch.randn(2, 5, 11).to(dtype).requires_grad_()
+    labels = torch.tensor([[4, 5, 1, 9, 10], [6, -100, 0, 1, 1]])
+    ours = smoothed_cross_entropy(logits, labels, label_smoothing=smoothing, pad_token_id=1)
+    torchs = F.cross_entropy(
+        logits.flatten(0, 1).float(),
+        labels.masked_fill(labels == 1, -100).flatten(),
+        label_smoothing=smoothing,
+    )
+    torch.testing.assert_close(ours, torchs)
+    grads = [torch.autograd.grad(3 * loss, logits)[0] for loss in (ours, torchs)]
+    torch.testing.assert_close(*grads)
+    assert not grads[0][0, 2].any()  # padding
+    assert not grads[0][1, 1].any()
+
+
+def test_second_derivatives():
+    labels = torch.tensor([[4, 1, 2]])
+    logits = torch.randn(1, 3, 5, dtype=torch.float64, requires_grad=True)
+
+    def loss(logits):
+        return _SmoothedCrossEntropy.apply(
+            logits.flatten(0, 1), without_padding(labels, 1).flatten(), 0.1
+        )
+
+    assert torch.autograd.gradcheck(loss, logits)
+    assert torch.autograd.gradgradcheck(loss, logits)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from talkconv.conventions import IGNORED_LABEL
+from talkconv.layers.dropout import Dropout
 from talkconv.layers.mixer import init_linear
 
 
@@ -120,7 +121,7 @@ class AdaptiveSoftmax(nn.Module):
         self.words = nn.ParameterList(torch.empty(words, width) for words, width in bands)
         self.projections = nn.ParameterList(torch.empty(dim, width) for _, width in bands[1:])
         self.clusters = init_linear(nn.Linear(dim, len(bands) - 1, bias=False))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         for words in self.words:
             init_words(words)
         for projection in self.projections:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from talkconv.layers.cross_attention import CrossAttention, ProjectedMemory
+from talkconv.layers.dropout import Dropout
 from talkconv.layers.make_mixer import make_mixer
 from talkconv.layers.mixer import init_linear
 
@@ -73,7 +74,7 @@ class MixerUnit(nn.Module):
         self.projects = settings.mixer != "attention"
         if self.projects:
             self.gate = settings.gate
-            self.input_dropout = nn.Dropout(settings.input_dropout)
+            self.input_dropout = Dropout(settings.input_dropout)
             self.in_proj = init_linear(nn.Linear(dim, 2 * dim if settings.gate else dim))
             self.out_proj = init_linear(nn.Linear(dim, dim))
 
@@ -97,7 +98,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = ACTIVATIONS[settings.activation]
         self.widen = init_linear(nn.Linear(dim, ff_dim))
-        self.dropout = nn.Dropout(settings.ff_dropout)
+        self.dropout = Dropout(settings.ff_dropout)
         self.narrow = init_linear(nn.Linear(ff_dim, dim))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -111,7 +112,7 @@ class _Block(nn.Module):
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def _before(self, x: Tensor, norm: nn.LayerNorm) -> Tensor:
         return norm(x) if self.settings.norm_first else x

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from talkconv.layers.attend import attend
 from talkconv.layers.mixer import init_linear
 
 
@@ -87,11 +87,11 @@ class CrossAttention(nn.Module):
                 f"memory, got {rows} rows"
             )
         queries = self._split(self.to_query(x).view(B, beams * t, self.dim))
-        out = F.scaled_dot_product_attention(
+        out = attend(
             queries,
             memory.keys,
             memory.values,
-            attn_mask=memory.exists,
+            mask=memory.exists,
             dropout_p=self.attention_dropout if self.training else 0.0,
         )
         attended: Tensor = self.to_out(out.transpose(1, 2).reshape(rows, t, self.dim))

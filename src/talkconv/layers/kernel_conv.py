@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from talkconv.layers.band import convolve
+from talkconv.layers.dropout import Dropout
 from talkconv.layers.mixer import Mixer, mask_after, zero_padding
 from talkconv.ops.step import TaLKState
 
@@ -30,7 +31,7 @@ class KernelConv(Mixer):
         if kernel_size < 1:
             raise ValueError(f"kernel_size must be at least 1, got {kernel_size}")
         self.kernel_size = kernel_size
-        self.weight_dropout = nn.Dropout(weight_dropout)
+        self.weight_dropout = Dropout(weight_dropout)
 
     def empty_state(
         self,

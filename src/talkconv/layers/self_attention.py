@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from talkconv.layers.attend import attend
 from talkconv.layers.mixer import Mixer, init_linear, mask_after
 
 # Fewest tokens that a cache makes room for at a time.
@@ -200,11 +201,11 @@ class SelfAttention(Mixer):
     def _attend(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, is_causal: bool
     ) -> Tensor:
-        out = F.scaled_dot_product_attention(
+        out = attend(
             queries,
             keys,
             values,
-            attn_mask=mask,
+            mask=mask,
             dropout_p=self.attention_dropout if self.training else 0.0,
             is_causal=is_causal,
         )

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from talkconv.layers.dropout import Dropout
 from talkconv.layers.mixer import Mixer, init_linear, zero_padding
 from talkconv.ops.step import TaLKState, talk_conv_step
 from talkconv.ops.talk_conv import talk_conv
@@ -42,7 +43,7 @@ class TaLKConv(Mixer):
         self.r_max = r_max
         self.normalize = normalize
         self.to_offsets = init_linear(nn.Linear(dim, heads if self.causal else 2 * heads))
-        self.offset_dropout = nn.Dropout(offset_dropout)
+        self.offset_dropout = Dropout(offset_dropout)
 
     @property
     def max_offset(self) -> float:

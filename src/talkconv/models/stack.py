@@ -11,6 +11,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from talkconv.layers.adaptive import AdaptiveInput
 from talkconv.layers.blocks import DecoderBlock, EncoderBlock
 from talkconv.layers.cross_attention import ProjectedMemory
+from talkconv.layers.dropout import Dropout
 from talkconv.layers.positions import SinusoidalPositions
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
@@ -41,7 +42,7 @@ class Stack(nn.Module):
         self.embed_tokens = _embedding(config, vocab_size)
         self.embed_scale = math.sqrt(config.dim)
         self.embed_positions = SinusoidalPositions(config.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
         # transformers sets both
         self.gradient_checkpointing = False

@@ -19,6 +19,7 @@ _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkc
 # The structs of csrc/api.h as bytes. ctypes structures would take as long to fill as 10 tokens take
 # to sum. A call has 4 tensors forward and 7 backward, with two strides and one address each.
 _CALL = {count: struct.Struct(f"@7q2d2q4i{2 * count}q") for count in (4, 7)}
+_DROPOUT = struct.Struct("@qQd2i")
 _ADDRESSES = {count: struct.Struct(f"@{count}q") for count in (4, 7)}
 
 
@@ -32,6 +33,9 @@ class Kernel:
         self.backward = library.talkconv_backward
         for function in (self.forward, self.backward):
             function.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+        self.dropout = library.talkconv_dropout
+        self.dropout.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
+        self.dropout.restype = None
         for function in (library.talkconv_isa, library.talkconv_isa_at):
             function.restype = ctypes.c_char_p
         self._library = library
@@ -111,6 +115,17 @@ def talk_conv_backward(
     sides = _if_read(left, l_max, grads[1]), _if_read(right, r_max, grads[2])
     _call(_kernel().backward, x, left, settings, (grad_out.to(x.dtype), x, *sides, *grads))
     return grads
+
+
+def dropout(x: Tensor, p: float, seed: int) -> Tensor:
+    """Drop elements with probability p < 1; the same seed drops the same elements again."""
+    values = _readable(x).contiguous()
+    out = torch.empty_like(values)
+    threads = torch.get_num_threads()
+    call = _DROPOUT.pack(values.numel(), seed, p, _DTYPE_CODES[x.dtype], threads)
+    if values.numel():
+        _kernel().dropout(call, values.data_ptr(), out.data_ptr())
+    return out
 
 
 def _kernel() -> Kernel:

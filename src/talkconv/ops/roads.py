@@ -44,7 +44,7 @@ def needs_operator(tensors: tuple[Tensor, ...]) -> bool:
         or torch._C._len_torch_dispatch_stack()
     ):
         return True
-    transformed = torch._C._are_functorch_transforms_active()
+    transformed = is_transformed()
     for tensor in tensors:
         if type(tensor) not in _PLAIN or tensor.device.type not in _DEVICES:
             return True
@@ -57,7 +57,7 @@ def needs_operator(tensors: tuple[Tensor, ...]) -> bool:
 
 def needs_derivatives(tensors: tuple[Tensor, ...]) -> bool:
     """Return True if autograd, forward mode or a transform of torch.func follows the call."""
-    if torch._C._are_functorch_transforms_active():
+    if is_transformed():
         return True
     with_gradients = torch.is_grad_enabled()
     for tensor in tensors:
@@ -66,6 +66,11 @@ def needs_derivatives(tensors: tuple[Tensor, ...]) -> bool:
         if forward_ad.unpack_dual(tensor).tangent is not None:
             return True
     return False
+
+
+def is_transformed() -> bool:
+    """Return True within a transform of torch.func."""
+    return torch._C._are_functorch_transforms_active()
 
 
 def _has_memory(tensor: Tensor) -> bool:

@@ -269,6 +269,15 @@ int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data)
   return run_call(call->problem, &Kernel::backward, tensors, true);
 }
 
+void talkconv_dropout(const talkconv_dropout_call* call, const void* x, void* out) {
+  const Kernel& kernel = *current().load();
+  const int64_t blocks = (call->elements + dropout_block - 1) / dropout_block;
+  const int64_t useful = std::max<int64_t>(1, call->elements / elements_per_thread);
+  parallel(int(std::min<int64_t>(call->threads, useful)), [&](int thread, int count) {
+    kernel.dropout(*call, x, out, blocks * thread / count, blocks * (thread + 1) / count);
+  });
+}
+
 const char* talkconv_isa(void) { return current().load()->isa; }
 
 const char* talkconv_isa_at(int32_t index) {

@@ -50,10 +50,22 @@ typedef struct {
   talkconv_strides grad_out, x, left, right, grad_x, grad_left, grad_right;
 } talkconv_backward_call;
 
+typedef struct {
+  int64_t elements;
+  uint64_t seed;
+  double probability;  // that an element is dropped, in [0, 1)
+  int32_t dtype;
+  int32_t threads;
+} talkconv_dropout_call;
+
 // `data` has the addresses of the tensors in the order of their strides: they alone change from call to
 // call. Both return a talkconv_status. left is not read where l_max is 0, right where r_max is 0.
 TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_forward_call* call, void* const* data);
 TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data);
+
+// Drops elements of x at random and scales the others by 1 / (1 - probability). The same seed drops the
+// same elements again. x and out are contiguous and may be the same.
+TALKCONV_EXPORT void talkconv_dropout(const talkconv_dropout_call* call, const void* x, void* out);
 
 // The instruction set in use, and all that this library holds and this processor runs, best first.
 TALKCONV_EXPORT const char* talkconv_isa(void);

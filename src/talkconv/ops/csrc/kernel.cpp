@@ -1,6 +1,7 @@
 // Compiled once per instruction set, with TALKCONV_KERNEL naming the result. Everything else in the
 // included headers has internal linkage: the linker must never mix code of two instruction sets.
 #include "backward.h"
+#include "dropout.h"
 #include "forward.h"
 
 namespace talkconv {
@@ -34,6 +35,20 @@ bool backward(const Plan& plan, const BackwardTensors& tensors,
   }
 }
 
+void dropout(const talkconv_dropout_call& call, const void* x, void* out, int64_t first_block,
+             int64_t end_block) {
+  switch (call.dtype) {
+    case TALKCONV_F64:
+      return dropout_blocks<double>(call, x, out, first_block, end_block);
+    case TALKCONV_BF16:
+      return dropout_blocks<bfloat16>(call, x, out, first_block, end_block);
+    case TALKCONV_F16:
+      return dropout_blocks<float16>(call, x, out, first_block, end_block);
+    default:
+      return dropout_blocks<float>(call, x, out, first_block, end_block);
+  }
+}
+
 }  // namespace
 }  // namespace talkconv
 
@@ -43,5 +58,6 @@ bool backward(const Plan& plan, const BackwardTensors& tensors,
 #define TALKCONV_KERNEL(isa) TALKCONV_KERNEL_OF(isa)
 
 namespace talkconv {
-const Kernel TALKCONV_KERNEL(TALKCONV_ISA) = {TALKCONV_NAME(TALKCONV_ISA), forward, backward};
+const Kernel TALKCONV_KERNEL(TALKCONV_ISA) = {TALKCONV_NAME(TALKCONV_ISA), forward, backward,
+                                               dropout};
 }

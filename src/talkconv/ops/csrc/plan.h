@@ -40,6 +40,8 @@ struct Chunk {
 constexpr int64_t most_windows = 64;
 constexpr int64_t most_slice = 256;  // channels
 constexpr int64_t cache_line = 64;
+// Dropout draws its decisions in blocks of this many elements; threads take whole blocks.
+constexpr int64_t dropout_block = 4096;
 
 struct Plan {
   talkconv_problem problem;
@@ -74,6 +76,8 @@ struct Kernel {
   bool (*forward)(const Plan&, const ForwardTensors&, const Chunk&, int64_t group, const Scratch&);
   bool (*backward)(const Plan&, const BackwardTensors&, const Chunk&, int64_t group,
                    const Scratch&);
+  void (*dropout)(const talkconv_dropout_call&, const void* x, void* out, int64_t first_block,
+                  int64_t end_block);
 };
 
 extern const Kernel kernel_portable;
