@@ -1,25 +1,94 @@
-"""The operations that TaLK convolutions are measured against, each on its favourite layout.
+"""The operations that TaLK convolutions are measured against, each on the layout that suits it.
 
-q, k, v are (B, H, T, R). DynamicConv's weights (B, T, H, K) come softmaxed already.
+q, k, v are (B, H, T, R). The weights of a DynamicConv (B, T, H, K) and of a LightConv (H, K) are
+given after their softmax. definitions.py says what each of them must compute.
 """
+
+import functools
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+# Tokens in a block of window attention, unless the window is wider.
+_LEAST_BLOCK = 32
+# The block size that FlexAttention is tuned for.
+_FLEX_BLOCK = 128
 
 
 def eager_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute softmax(q k^T / sqrt(R)) v as the formula is written, with a (T, T) table a head."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     out: Tensor = scores.softmax(-1) @ v
     return out
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Compute the same by PyTorch's fused kernel, which needs no table."""
     return F.scaled_dot_product_attention(q, k, v)
 
 
+def window_attention(q: Tensor, k: Tensor, v: Tensor, *, reach: int) -> Tensor:
+    """Let each token attend to `reach` tokens on either side: blocks of queries, O(T reach)."""
+    B, H, T, R = q.shape
+    block = max(_LEAST_BLOCK, reach)
+    n = -(-T // block)
+    width = block + 2 * reach
+    queries = F.pad(q, (0, 0, 0, n * block - T)).view(B, H, n, block, R)
+    around = (0, 0, reach, n * block - T + reach)
+    keys = F.pad(k, around).unfold(2, width, block)  # (B, H, n, R, width)
+    values = F.pad(v, around).unfold(2, width, block)
+    scores = queries @ keys * R**-0.5  # (B, H, n, block, width)
+    offset = torch.arange(width) - reach  # where a key stands, from the first query of its block
+    token = torch.arange(n)[:, None] * block + offset
+    exists = (token >= 0) & (token < T)  # (n, width)
+    near = (offset - torch.arange(block)[:, None]).abs() <= reach  # (block, width)
+    # Queries that only fill up the last block see their padding: a softmax over nothing is NaN.
+    filling = (torch.arange(n * block) >= T).view(n, block, 1)
+    sees = near & (exists[:, None] | filling)
+    weights = scores.masked_fill(~sees, float("-inf")).softmax(-1)
+    out: Tensor = weights @ values.transpose(-1, -2)
+    return out.reshape(B, H, n * block, R)[:, :, :T]
+
+
+@functools.cache
+def _compiled_flex_attention() -> Callable[..., Tensor]:
+    from torch.nn.attention.flex_attention import flex_attention  # slow to import, rarely needed
+
+    compiled: Callable[..., Tensor] = torch.compile(flex_attention, dynamic=True)
+    return compiled
+
+
+def flex_attention(q: Tensor, k: Tensor, v: Tensor, mask: object) -> Tensor:
+    """Compute window attention by a kernel that torch.compile makes; forward only on a CPU."""
+    return _compiled_flex_attention()(q, k, v, block_mask=mask)
+
+
+def window_mask(T: int, reach: int) -> object:
+    """Return FlexAttention's mask of a window; made block by block, so that memory stays small."""
+    from torch.nn.attention.flex_attention import BlockMask
+
+    def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (query - key).abs() <= reach
+
+    n = -(-T // _FLEX_BLOCK)
+    side = -(-reach // _FLEX_BLOCK)
+    first = (torch.arange(n) - side).clamp(min=0)
+    last = (torch.arange(n) + side).clamp(max=n - 1)
+    # Columns after the number of blocks are ignored, but must exist.
+    columns = (first[:, None] + torch.arange(n)).clamp(max=n - 1)
+    return BlockMask.from_kv_blocks(
+        (last - first + 1).int()[None, None],
+        columns.int()[None, None],
+        BLOCK_SIZE=_FLEX_BLOCK,
+        mask_mod=sees,
+        seq_lengths=(T, T),
+    )
+
+
 def dynamic_conv_band(x: Tensor, weights: Tensor) -> Tensor:
-    """The weights as a band matrix (T, T) per head: x (B, T, C), O(T^2) memory."""
+    """Write the weights into a band matrix (T, T) per head: x (B, T, C), O(T^2) memory."""
     B, T, C = x.shape
     H, K = weights.shape[2:]
     per_head = weights.transpose(1, 2).reshape(B * H, T, K)
@@ -32,7 +101,7 @@ def dynamic_conv_band(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def dynamic_conv_unfold(x: Tensor, weights: Tensor) -> Tensor:
-    """Every token beside its K neighbours: x (B, T, C), O(K T C) memory."""
+    """Copy every token's K neighbours beside it: x (B, T, C), O(K T C) memory."""
     B, T, C = x.shape
     H, K = weights.shape[2:]
     padded = F.pad(x, (0, 0, K // 2, K - 1 - K // 2))
@@ -41,7 +110,7 @@ def dynamic_conv_unfold(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def dynamic_conv_shift(x: Tensor, weights: Tensor) -> Tensor:
-    """One pass over x per tap: x (B, T, C), no large buffer. Neither of the two published ways."""
+    """Pass over x (B, T, C) once per tap, without a large buffer. This way is not published."""
     B, T, C = x.shape
     H, K = weights.shape[2:]
     padded = F.pad(x, (0, 0, K // 2, K - 1 - K // 2)).view(B, T + K - 1, H, C // H)
@@ -51,6 +120,28 @@ def dynamic_conv_shift(x: Tensor, weights: Tensor) -> Tensor:
     return out.view(B, T, C)
 
 
+def light_conv_grouped(x: Tensor, weights: Tensor) -> Tensor:
+    """Convolve x (B, C, T) with one kernel a head as a grouped convolution of H channels."""
+    B, C, T = x.shape
+    H, K = weights.shape
+    heads = x.view(B, H, C // H, T).transpose(1, 2).reshape(B * C // H, H, T)
+    out = F.conv1d(heads, weights[:, None], padding=K // 2, groups=H)
+    return out.view(B, C // H, H, T).transpose(1, 2).reshape(B, C, T)
+
+
 def depthwise_conv(x: Tensor, weight: Tensor) -> Tensor:
-    """x (B, C, T) with one fixed kernel per channel, weight (C, 1, K)."""
+    """Convolve x (B, C, T) with one fixed kernel per channel, weight (C, 1, K)."""
     return F.conv1d(x, weight, padding=weight.shape[-1] // 2, groups=x.shape[1])
+
+
+def full_conv(x: Tensor, weight: Tensor) -> Tensor:
+    """Convolve x (B, C, T) with weight (C, C, K), which mixes all channels."""
+    return F.conv1d(x, weight, padding=weight.shape[-1] // 2)
+
+
+def lstm(module: nn.LSTM, x: Tensor, *parameters: Tensor) -> Tensor:
+    """Run a torch.nn.LSTM of one layer with these parameters over x (T, B, C)."""
+    names = (name for name, _ in module.named_parameters())
+    named = dict(zip(names, parameters, strict=True))
+    out: Tensor = torch.func.functional_call(module, named, (x,))[0]
+    return out

@@ -11,24 +11,34 @@ from rich.table import Table
 from torch import Tensor
 
 import talkconv
+from talkconv.bench.bars import Bar, bars_table
+from talkconv.bench.inputs import offsets_between_tokens
 from talkconv.machine import write_results
 
+LENGTHS = [64, 1024, 16_384, 1_000_000]
+# The most that an output in float32 may be off, at any length.
+MOST_ERROR = 2e-6
 REACH = 15
+# Rows that are compared at a time.
 SLICE = 512
 # A gradient at j depends on grad_out up to REACH tokens away.
 HALO = REACH + 1
 
 
 def bench_exactness(
-    lengths: Annotated[list[int] | None, typer.Option("--n", help="Sequence lengths.")] = None,
-    out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path(
-        "results/exactness.json"
-    ),
+    lengths: Annotated[
+        list[int] | None,
+        typer.Option("--n", help="A sequence length, repeatable.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A JSON file to write; without it nothing is written.")
+    ] = None,
 ) -> None:
-    """Largest error against the float64 definition; x of mean 1 and deviation 1."""
+    """Print the largest error against the definition in float64; x has mean 1 and deviation 1."""
     console = Console()
-    lengths = lengths or [64, 1024, 16_384, 1_000_000]
+    lengths = lengths or LENGTHS
     results = []
+    bars = []
     table = Table(title=f"Largest error, l_max = r_max = {REACH}", title_justify="left")
     for heading in ("n", "dtype", "output", "grad_x", "grad_left", "grad_right", "in roundings"):
         table.add_column(heading, justify="right")
@@ -36,26 +46,29 @@ def bench_exactness(
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             errors, roundings = largest_errors(n, dtype, console)
             results.append({"n": n, "dtype": str(dtype), "errors": errors, "roundings": roundings})
+            if dtype == torch.float32:
+                what = f"n = {n:,}: largest error of the output in float32"
+                bars.append(Bar(what, errors["output"], MOST_ERROR, at_least=False))
             cells = (f"{error:.1e}" for error in errors.values())
-            # float32 has digits to spare; near 0 its error is many of its tiny roundings
+            # Near 0 an error of float32 is many of its tiny roundings, and still small.
             shown = "" if dtype == torch.float32 else f"{roundings:.2f}"
             table.add_row(f"{n:,}", str(dtype)[6:], *cells, shown)
     console.print(table)
     console.print(
         "in roundings: the output's error over half a unit in the last place of its dtype"
     )
-    write_results(out, results)
-    console.print(f"written to {out}")
+    console.print(bars_table(bars))
+    if out is not None:
+        write_results(out, results)
+        console.print(f"written to {out}")
 
 
 def largest_errors(n: int, dtype: torch.dtype, console: Console) -> tuple[dict[str, float], float]:
-    """The largest absolute error of the output and the gradients; the output's in roundings."""
+    """Return the largest errors of output and gradients, and the output's error in roundings."""
     generator = torch.Generator().manual_seed(n)
     x = (1 + torch.randn(1, n, 4, generator=generator)).to(dtype)
     grad_out = torch.randn(1, n, 4, generator=generator).to(dtype)
-    # float32 offsets away from integer reach, where the derivative jumps
-    tokens = torch.rand(2, 1, n, 1, generator=generator) * REACH
-    left, right = (tokens.floor() + 0.05 + 0.9 * tokens.frac()).clamp(max=REACH - 0.05) / REACH
+    left, right = offsets_between_tokens((2, 1, n, 1), REACH, generator)
     leaves = tuple(t.requires_grad_() for t in (x, left, right))
     out = talkconv.talk_conv(*leaves, l_max=REACH, r_max=REACH)
     actual = (out.detach(), *torch.autograd.grad(out, leaves, grad_out))
@@ -77,7 +90,7 @@ def largest_errors(n: int, dtype: torch.dtype, console: Console) -> tuple[dict[s
 
 
 def exact_rows(leaves: tuple[Tensor, ...], grad_out: Tensor, rows: slice) -> tuple[Tensor, ...]:
-    """Output and gradients of some rows by the dense definition, from the tokens around them."""
+    """Return output and gradients of some rows by the dense definition in float64."""
     begin, end = max(0, rows.start - 2 * HALO), rows.stop + 2 * HALO
     around = tuple(t.detach()[:, begin:end].double().requires_grad_() for t in leaves)
     out = talkconv.reference.talk_conv(*around, l_max=REACH, r_max=REACH)

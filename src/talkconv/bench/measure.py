@@ -1,18 +1,20 @@
-"""Timing side by side: contestants take turns, so that a noisy machine treats all alike."""
+"""Timing side by side: contestants take turns, so that a noisy machine treats all of them alike."""
 
-import ctypes
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from talkconv.ops import memory
+Run = Callable[[], object]
+# A first run that takes longer than this counts as a measurement; a shorter one only warms up.
+SLOW = 1.0
+# Fast contestants run at least this often, whatever time they have had.
+ROUNDS_OF_FAST = 15
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: the median, and the quartiles as its spread."""
+    """Seconds of one run: the median, and the quartiles as its spread."""
 
     median: float
     low: float
@@ -21,50 +23,105 @@ class Timing:
 
     @classmethod
     def of(cls, seconds: list[float]) -> "Timing":
+        """Return the median and quartiles of several runs.
+
+        >>> Timing.of([1.0, 2.0, 3.0, 4.0, 5.0])
+        Timing(median=3.0, low=2.0, high=4.0, runs=5)
+        """
         if len(seconds) == 1:
             return cls(seconds[0], seconds[0], seconds[0], 1)
         low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
         return cls(median, low, high, len(seconds))
 
+    def overlaps(self, other: "Timing") -> bool:
+        """Return whether the quartiles of the two overlap, so that neither is clearly faster.
+
+        >>> Timing(2.0, 1.0, 3.0, 9).overlaps(Timing(4.0, 3.0, 5.0, 9))
+        True
+        """
+        return self.low <= other.high and other.low <= self.high
+
     def __str__(self) -> str:
-        return (
-            f"{_milliseconds(self.median)} ({_milliseconds(self.low)}–{_milliseconds(self.high)})"
-        )
+        spread = f"{milliseconds(self.low)}–{milliseconds(self.high)}"
+        return f"{milliseconds(self.median)} ({spread})"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long contestants are measured."""
+
+    # seconds that go into each contestant of a row
+    seconds: float = 1.0
+    # runs of each contestant, even if they take longer
+    least_rounds: int = 3
+    # seconds after which a slow contestant need not reach least_rounds
+    enough: float = 45.0
+    # a contestant whose single run is predicted to take longer is not run
+    patience: float = 60.0
+
+
+FULL = Pace()
+# The whole of `talkconv bench all --quick` takes two minutes.
+QUICK = Pace(seconds=0.1, least_rounds=2, enough=1.0, patience=4.0)
+
+
+def at_pace(
+    contestants: Mapping[str, Run], pace: Pace, known: Mapping[str, float] | None = None
+) -> dict[str, Timing]:
+    """Measure contestants side by side for as long as the pace says."""
+    return measure(
+        contestants,
+        seconds=pace.seconds,
+        least_rounds=pace.least_rounds,
+        enough=pace.enough,
+        known=known,
+    )
 
 
 def plain(timings: Mapping[str, Timing]) -> dict[str, dict[str, float]]:
-    """As JSON takes it."""
+    """Return timings as values that JSON can hold."""
     return {name: asdict(timing) for name, timing in timings.items()}
 
 
 def measure(
-    contestants: Mapping[str, Callable[[], object]],
+    contestants: Mapping[str, Run],
     *,
     seconds: float = 2.0,
     least_rounds: int = 3,
     most_rounds: int = 1000,
+    enough: float = float("inf"),
     turn: float = 0.02,
-    timer: Callable[[Callable[[], object]], float] | None = None,
+    timer: Callable[[Run], float] | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> dict[str, Timing]:
     """Let all contestants take turns, round after round, until `seconds` have gone into each.
 
     In its turn a contestant runs as often as fits into `turn` seconds, at least once: a run of
-    microseconds would otherwise measure how cold the others leave the caches. One that has had its
-    share sits out, so that a slow one does not hold up the others. The quick ones go on to 15
-    rounds: what runs after a pause of seconds meets memory that the system has taken back
-    meanwhile, and the first rounds are all such.
+    microseconds would otherwise measure how cold the others leave the caches. A contestant that
+    has had its share sits out, so that a slow one does not hold up the others. It has its share
+    after `least_rounds` rounds and `seconds` seconds, or after `enough` seconds. Fast contestants
+    run at least 15 rounds: after a pause of seconds a run meets memory that the system has taken
+    back meanwhile, and the first rounds are all like that. `known` has the seconds of slow runs
+    that were made before: they count, and their contestants need no warm-up.
     """
     timer = timer or seconds_of
-    repeats = {name: _repeats(run, turn, timer) for name, run in contestants.items()}
-    times: dict[str, list[float]] = {name: [] for name in contestants}
+    known = {name: taken for name, taken in (known or {}).items() if taken > SLOW}
+    times = {name: [known[name]] if name in known else [] for name in contestants}
+    repeats = {
+        name: 1 if name in known else _warm_up(run, turn, timer, times[name])
+        for name, run in contestants.items()
+    }
+
+    def has_its_share(name: str) -> bool:
+        taken = times[name]
+        spent = sum(taken) * repeats[name]
+        if not taken or spent >= enough:
+            return bool(taken)
+        least = max(least_rounds, 0 if statistics.median(taken) > SLOW else ROUNDS_OF_FAST)
+        return len(taken) >= least and spent >= seconds
+
     for _ in range(most_rounds):
-        waiting = [
-            name
-            for name, taken in times.items()
-            if len(taken) < least_rounds
-            or sum(taken) * repeats[name] < seconds
-            or (len(taken) < 15 and statistics.median(taken) < 1)
-        ]
+        waiting = [name for name in contestants if not has_its_share(name)]
         if not waiting:
             break
         for name in waiting:
@@ -73,55 +130,29 @@ def measure(
     return {name: Timing.of(taken) for name, taken in times.items()}
 
 
-def _repeats(
-    run: Callable[[], object], turn: float, timer: Callable[[Callable[[], object]], float]
-) -> int:
-    """How often a run fits into a turn; the first time only warms up."""
-    if timer(run) > 1:
+def _warm_up(run: Run, turn: float, timer: Callable[[Run], float], taken: list[float]) -> int:
+    """Run once or twice and return how often the run fits into a turn."""
+    first = timer(run)
+    if first > SLOW:
+        taken.append(first)
         return 1
     return max(1, int(turn / max(timer(run), 1e-9)))
 
 
-def seconds_of(run: Callable[[], object]) -> float:
+def seconds_of(run: Run) -> float:
+    """Return the seconds that one run takes, including the release of its result."""
     begin = time.perf_counter()
     result = run()
-    # freeing the result is part of what a caller pays for fresh memory
+    # A caller who gets fresh memory also pays for returning it.
     del result
     return time.perf_counter() - begin
 
 
-def peak_memory_of(run: Callable[[], object]) -> int | None:
-    """Bytes by which the process grew at its peak during `run`; None where nobody tells."""
-    status = Path("/proc/self/status")
-    reset = Path("/proc/self/clear_refs")
-    try:
-        run()  # thread stacks and libraries are loaded once, not per call
-        _return_freed_memory()
-        reset.write_text("5")
-        before = _kib(status, "VmRSS")
-        result = run()
-        peak = _kib(status, "VmHWM")
-    except OSError:
-        return None
-    del result
-    return max(0, peak - before) * 1024
+def milliseconds(seconds: float) -> str:
+    """Return a time in milliseconds with three significant digits or more.
 
-
-def _return_freed_memory() -> None:
-    """To the system, so that memory of an earlier run does not hide what the next one takes."""
-    memory.release()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-def _kib(status: Path, field: str) -> int:
-    for line in status.read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1])
-    raise OSError(f"{status} has no {field}")
-
-
-def _milliseconds(seconds: float) -> str:
+    >>> milliseconds(0.0000301), milliseconds(0.00432), milliseconds(22.5)
+    ('0.030', '4.32', '22500')
+    """
     value = seconds * 1e3
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"

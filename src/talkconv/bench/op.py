@@ -1,11 +1,11 @@
-"""`talkconv bench op`: the operation against attention, DynamicConv and plain copies.
+"""`talkconv bench op`: the operation against other methods and plain copies, with its bars.
 
-The paper's throughput setting: batch 10, d = 1024, 16 heads; windows of up to 31 tokens a side.
+The setting is that of the paper's throughput: batch 10, d = 1024, 16 heads, and windows of up to 31
+tokens a side.
 """
 
-import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,193 +14,179 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from torch import Tensor
 
 import talkconv
-from talkconv.bench import baselines
-from talkconv.bench.measure import Timing, measure, peak_memory_of, plain, seconds_of
+from talkconv.bench.bars import Bar, bars_table, plain_bars
+from talkconv.bench.correctness import check_methods, refuse_on_red
+from talkconv.bench.inputs import DIRECTIONS, FORWARD, TRAINING, Contestant, Inputs, Setting
+from talkconv.bench.measure import FULL, Run, Timing, measure, plain
+from talkconv.bench.methods import FLEX, FUSED, METHODS, OURS
+from talkconv.bench.own_process import run_alone
+from talkconv.bench.peak_memory import Peak
+from talkconv.bench.throughput import peak_alone
 from talkconv.machine import headline, write_results
+from talkconv.messages import one_message
 from talkconv.ops import memory
 
+LENGTHS = [10, 100, 1000, 10_000]
 BATCH, DIM, HEADS, REACH = 10, 1024, 16, 31
-SETTING = f"batch {BATCH}, d {DIM}, {HEADS} heads, l_max = r_max = {REACH}, float32"
-OURS = "talk_conv"
-NEW_MEMORY = "talk_conv, new memory"
-# Tables of (B, H, T, T) beyond this many bytes are not tried: they would take the machine down.
+CLONE = "x.clone()"
+NEW_MEMORY = "TaLK, new memory"
+# A method is left out where one of its tensors would have more bytes: it would take minutes.
 MOST_BYTES = 6 << 30
-
-Run = Callable[[], object]
-
-
-@dataclasses.dataclass(frozen=True)
-class Contestant:
-    """A function of tensors; training asks for the gradients of all of them."""
-
-    function: Callable[..., Tensor]
-    tensors: tuple[Tensor, ...]
-
-    def forward(self) -> Tensor:
-        return self.function(*self.tensors)
-
-    def with_backward(self) -> Run:
-        leaves = tuple(tensor.detach().requires_grad_() for tensor in self.tensors)
-        grad = torch.randn_like(self.forward())
-
-        def run() -> tuple[Tensor, ...]:
-            return torch.autograd.grad(self.function(*leaves), leaves, grad)
-
-        return run
+# How many times faster than fused attention the operation must be, by n.
+SPEEDUP = {
+    FORWARD: {10: 5, 100: 10, 1000: 25, 10_000: 250},
+    TRAINING: {10: 3, 100: 9, 1000: 20},
+}
+# The most time that a forward may take as a share of x.clone(), from this length on.
+COPY_SHARE, COPY_FROM = 0.7, 1000
+# The most time that windows of 255 tokens a side may take, as a multiple of windows of 3.
+WINDOWS_RATIO, WINDOWS_AT = 1.5, 1000
+WINDOWS = (3, 7, 31, 127, 255)
 
 
-def contestants(n: int, reach: int = REACH) -> dict[str, Contestant]:
-    """Everything that encodes n tokens, by name."""
-    x = torch.randn(BATCH, n, DIM)
-    left, right = torch.rand(2, BATCH, n, HEADS)
-    q, k, v = torch.randn(3, BATCH, HEADS, n, DIM // HEADS)
-    found = {
-        OURS: Contestant(
-            functools.partial(talkconv.talk_conv, l_max=reach, r_max=reach), (x, left, right)
-        ),
-        "fused attention": Contestant(baselines.fused_attention, (q, k, v)),
-        "depthwise conv, k=63": Contestant(
-            baselines.depthwise_conv, (x.transpose(1, 2).contiguous(), torch.randn(DIM, 1, 63))
-        ),
+def contestants(n: int) -> dict[str, Contestant]:
+    """Return every method that can encode n tokens in reasonable time, by name."""
+    setting = Setting(n)
+    inputs = Inputs(setting)
+    return {
+        name: method.make(inputs)
+        for name, method in METHODS.items()
+        # FlexAttention compiles for half a minute; `bench all` measures it.
+        if name != FLEX and method.largest(setting) * setting.dtype.itemsize < MOST_BYTES
     }
-    if BATCH * HEADS * n * n * 4 < MOST_BYTES:
-        found["eager attention"] = Contestant(baselines.eager_attention, (q, k, v))
-    for taps in (3, 31):
-        weights = torch.randn(BATCH, n, HEADS, taps).softmax(-1)
-        ways = {"unfold": baselines.dynamic_conv_unfold, "shift": baselines.dynamic_conv_shift}
-        if BATCH * HEADS * n * n * 4 < MOST_BYTES:
-            ways["band"] = baselines.dynamic_conv_band
-        if BATCH * n * DIM * taps * 4 > MOST_BYTES:
-            del ways["unfold"]
-        for way, function in ways.items():
-            found[f"DynamicConv k={taps}, {way}"] = Contestant(function, (x, weights))
-    return found
 
 
 def copies(n: int) -> dict[str, Run]:
-    """What moving the memory alone costs."""
+    """Return runs that only move the memory of an input."""
     x = torch.randn(BATCH, n, DIM)
     ready = torch.empty_like(x)
-    return {"x.clone()": x.clone, "copy into ready memory": lambda: ready.copy_(x)}
+    return {CLONE: x.clone, "copy into ready memory": lambda: ready.copy_(x)}
 
 
 def with_new_memory(run: Run) -> Run:
-    """As the first call of a process: an earlier output's memory is not there to be used again."""
+    """Return a run that finds no memory of an earlier output, as the first call of a process."""
 
-    def forgetful() -> object:
+    def without_kept_memory() -> object:
         memory.release()
         return run()
 
-    return forgetful
+    return without_kept_memory
 
 
 def beside_copies(n: int, runs: Mapping[str, Run]) -> dict[str, Run]:
-    """The runs of one round, our own with new memory too where it would be kept, and copies."""
+    """Return the runs of a row beside copies, and our own run on new memory where that differs."""
     new = {NEW_MEMORY: with_new_memory(runs[OURS])}
     is_kept = BATCH * n * DIM * torch.float32.itemsize >= memory.LARGE
     return {**runs, **(new if is_kept else {}), **copies(n)}
 
 
 def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
-    """What is timed together: (n, direction, contestants).
+    """Yield what is timed together: (n, direction, runs by name).
 
-    The longest first: short runs leave freed memory behind that long ones would find ready.
+    The longest comes first: short runs leave freed memory behind that long ones would find ready.
     """
     for n in sorted(lengths, reverse=True):
         found = contestants(n)
-        yield n, "forward", beside_copies(n, {name: c.forward for name, c in found.items()})
-        # a backward through a (B, H, T, T) table, or the fused kernel at 10 000, takes minutes
-        trained = found if n <= 1000 else {OURS: found[OURS]}
-        training = {name: c.with_backward() for name, c in trained.items()}
-        yield n, "forward + backward", beside_copies(n, training)
-
-
-def memory_beyond(n: int) -> dict[str, int | None]:
-    """Peak bytes beyond inputs and outputs, forward and forward + backward."""
-    ours = contestants(n)[OURS]
-    x, left, _ = ours.tensors
-    output = x.numel() * x.element_size()
-    grads = output + 2 * left.numel() * left.element_size()
-    found: dict[str, int | None] = {}
-    for direction, run, owed in (
-        ("forward", ours.forward, output),
-        ("forward + backward", ours.with_backward(), output + grads),
-    ):
-        peak = peak_memory_of(run)
-        found[direction] = None if peak is None else max(0, peak - owed)
-    return found
+        for direction in DIRECTIONS:
+            # A backward of the slow methods at 10 000 tokens takes minutes.
+            chosen = found if direction == FORWARD or n <= 1000 else {OURS: found[OURS]}
+            runs = {name: each.run(direction) for name, each in chosen.items()}
+            yield n, direction, beside_copies(n, runs)
 
 
 def bench_op(
     lengths: Annotated[
-        list[int] | None, typer.Option("--n", help="Sequence lengths to measure.")
+        list[int] | None,
+        typer.Option("--n", help="A sequence length to measure, repeatable.", show_default=False),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time for each contestant and length.")] = 2.0,
-    out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("results/op.json"),
+    seconds: Annotated[float, typer.Option(help="Time for each method and length.")] = 2.0,
+    out: Annotated[
+        Path | None, typer.Option(help="A JSON file to write; without it nothing is written.")
+    ] = None,
 ) -> None:
-    """Time the operation against attention, DynamicConv and copies; interleaved, with spread."""
-    torch.manual_seed(0)
+    """Time the operation against other methods and copies, and say which bars are met."""
     console = Console()
-    console.print(headline(SETTING))
-    lengths = lengths or [10, 100, 1000, 10_000]
-    results = []
+    lengths = lengths or LENGTHS
+    with one_message("not measured"):
+        refuse_on_red(check_methods((METHODS[OURS], METHODS[FUSED]), torch.float32))
+    console.print(headline(str(Setting(max(lengths)))))
+    results: dict[str, Any] = {"timings": [], "memory beyond": [], "windows": {}}
+    bars: list[Bar] = []
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("measuring", total=2 * len(lengths))
         for n, direction, runs in rounds(lengths):
             progress.update(task, description=f"n = {n:,}, {direction}")
-            timings = measure(runs, seconds=seconds)
-            results.append({"n": n, "direction": direction, "timings": plain(timings)})
+            timings = measure(runs, seconds=seconds, enough=max(FULL.enough, seconds))
+            bars += timing_bars(n, direction, timings)
+            results["timings"].append({"n": n, "direction": direction, "timings": plain(timings)})
             console.print(table_of(n, direction, timings))
             progress.advance(task)
-    beyond = [{"n": n, "bytes": memory_beyond(n)} for n in lengths]
-    console.print(memory_table(beyond))
-    scaling = {"length": length_scaling(seconds), "window": window_scaling(seconds)}
-    console.print(scaling_table(scaling))
-    write_results(out, {"timings": results, "memory beyond": beyond, "scaling": scaling})
-    console.print(f"written to {out}")
+    results["memory beyond"] = [{"n": n, "bytes": memory_beyond(n)} for n in lengths]
+    console.print(memory_table(results["memory beyond"]))
+    if WINDOWS_AT in lengths:
+        windows = measure(window_runs(), seconds=seconds)
+        results["windows"] = plain(windows)
+        bars.append(windows_bar(windows))
+        console.print(windows_table(windows))
+    results["bars"] = plain_bars(bars)
+    console.print(bars_table(bars))
+    if out is not None:
+        write_results(out, results)
+        console.print(f"written to {out}")
 
 
-def length_scaling(seconds: float, longest: int = 1_000_000) -> dict[int, float]:
-    """Seconds by length, doubling up to `longest`; batch 1, d = 256."""
-    runs: dict[str, Run] = {}
-    lengths = [longest // 2**power for power in range(5, -1, -1)]
-    for n in lengths:
-        x, offsets = torch.randn(1, n, 256), torch.rand(2, 1, n, 4)
-        runs[str(n)] = functools.partial(
-            talkconv.talk_conv, x, offsets[0], offsets[1], l_max=REACH, r_max=REACH
-        )
-    timings = measure(runs, seconds=seconds, timer=_second_run)
-    return {n: timings[str(n)].median for n in lengths}
+def timing_bars(n: int, direction: str, timings: Mapping[str, Timing]) -> list[Bar]:
+    """Return the bars of one row."""
+    ours = timings[OURS].median
+    bars = []
+    if FUSED in timings and n in SPEEDUP[direction]:
+        what = f"n = {n:,}, {direction}: times faster than fused attention"
+        bars.append(Bar(what, timings[FUSED].median / ours, SPEEDUP[direction][n], at_least=True))
+    if direction == FORWARD and n >= COPY_FROM:
+        what = f"n = {n:,}, {direction}: time over {CLONE}"
+        bars.append(Bar(what, ours / timings[CLONE].median, COPY_SHARE, at_least=False))
+    return bars
 
 
-def _second_run(run: Run) -> float:
-    """In a row: the outputs of all lengths together are more memory than is kept."""
-    run()
-    return seconds_of(run)
+def memory_beyond(n: int) -> dict[str, int | None]:
+    """Return the peak bytes of the operation beyond inputs and outputs, by direction."""
+    setting = Setting(n)
+    output = setting.batch * n * setting.dim * setting.dtype.itemsize
+    grads = output + 2 * setting.batch * n * setting.heads * setting.dtype.itemsize
+    found: dict[str, int | None] = {}
+    for direction, owed in ((FORWARD, output), (TRAINING, output + grads)):
+        peak: Peak = run_alone(peak_alone, OURS, setting, direction)
+        found[direction] = None if peak.bytes is None else max(0, peak.bytes - owed)
+    return found
 
 
-def window_scaling(seconds: float, n: int = 1000) -> dict[int, float]:
-    """Seconds by l_max = r_max; the time should not depend on it."""
-    reaches = (3, 7, 31, 127, 255)
-    ours = contestants(n)[OURS]
-    runs: dict[str, Run] = {
-        str(reach): functools.partial(talkconv.talk_conv, *ours.tensors, l_max=reach, r_max=reach)
-        for reach in reaches
+def window_runs(n: int = WINDOWS_AT) -> dict[str, Run]:
+    """Return forward runs by l_max = r_max; their times should not depend on it."""
+    tensors = METHODS[OURS].make(Inputs(Setting(n))).tensors
+    return {
+        str(reach): functools.partial(talkconv.talk_conv, *tensors, l_max=reach, r_max=reach)
+        for reach in WINDOWS
     }
-    timings = measure(runs, seconds=seconds)
-    return {reach: timings[str(reach)].median for reach in reaches}
+
+
+def windows_bar(timings: Mapping[str, Timing]) -> Bar:
+    """Return the bar on the widest windows."""
+    narrow, wide = str(WINDOWS[0]), str(WINDOWS[-1])
+    found = timings[wide].median / timings[narrow].median
+    what = f"n = {WINDOWS_AT:,}: windows of {wide} over windows of {narrow}"
+    return Bar(what, found, WINDOWS_RATIO, at_least=False)
 
 
 def table_of(n: int, direction: str, timings: dict[str, Timing]) -> Table:
+    """Return the times of one row as a table for the terminal, the fastest first."""
     table = Table(title=f"n = {n:,}, {direction}", title_justify="left")
     table.add_column("")
     table.add_column("ms, median (quartiles)", justify="right")
-    table.add_column("times talk_conv", justify="right")
-    table.add_column("over x.clone()", justify="right")
-    ours, clone = timings[OURS].median, timings["x.clone()"].median
+    table.add_column("times TaLK", justify="right")
+    table.add_column(f"over {CLONE}", justify="right")
+    ours, clone = timings[OURS].median, timings[CLONE].median
     for name, timing in sorted(timings.items(), key=lambda item: item[1].median):
         style = "bold" if name == OURS else ""
         ratios = f"{timing.median / ours:.2f}", f"{timing.median / clone:.2f}"
@@ -209,8 +195,9 @@ def table_of(n: int, direction: str, timings: dict[str, Timing]) -> Table:
 
 
 def memory_table(beyond: list[dict[str, Any]]) -> Table:
+    """Return the memory beyond inputs and outputs as a table for the terminal."""
     table = Table(title="Memory beyond inputs and outputs, MiB at the peak", title_justify="left")
-    for heading in ("n", "forward", "forward + backward"):
+    for heading in ("n", *DIRECTIONS):
         table.add_column(heading, justify="right")
     for row in beyond:
         cells = ("–" if b is None else f"{b / 2**20:.2f}" for b in row["bytes"].values())
@@ -218,15 +205,11 @@ def memory_table(beyond: list[dict[str, Any]]) -> Table:
     return table
 
 
-def scaling_table(scaling: dict[str, dict[int, float]]) -> Table:
-    table = Table(title="Scaling, forward", title_justify="left")
-    for heading in ("", "ms", "times the row above"):
+def windows_table(timings: Mapping[str, Timing]) -> Table:
+    """Return the times by window as a table for the terminal."""
+    table = Table(title=f"Windows, forward, n = {WINDOWS_AT:,}", title_justify="left")
+    for heading in ("l_max = r_max", "ms, median (quartiles)"):
         table.add_column(heading, justify="right")
-    for name, label in (("length", "n = {:,} (batch 1, d 256)"), ("window", "l_max = r_max = {}")):
-        before = None
-        for key, seconds in scaling[name].items():
-            ratio = "" if before is None else f"{seconds / before:.2f}"
-            table.add_row(label.format(key), f"{seconds * 1e3:.2f}", ratio)
-            before = seconds
-        table.add_section()
+    for reach, timing in timings.items():
+        table.add_row(reach, str(timing))
     return table

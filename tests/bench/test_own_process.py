@@ -1,0 +1,53 @@
+import os
+import sys
+
+import pytest
+import torch
+
+from talkconv.bench.own_process import DoesNotFit, run_alone
+from talkconv.bench.peak_memory import peak_of
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells peaks by /proc")
+
+
+def whoami():
+    return os.getpid(), torch.get_num_threads()
+
+
+def ones(count):
+    """Make that many ones, and tell the peak."""
+    torch.ones(8)
+    return peak_of(lambda: torch.ones(count))
+
+
+def fail():
+    raise KeyError("deliberate")
+
+
+def die():
+    os._exit(3)
+
+
+def test_a_function_runs_in_another_process_with_the_same_threads():
+    process, threads = run_alone(whoami)
+    assert process != os.getpid()
+    assert threads == torch.get_num_threads()
+
+
+@needs_proc
+def test_the_peak_of_a_large_tensor_is_seen():
+    found = run_alone(ones, 20 << 20)
+    assert 79 << 20 < found.bytes < 84 << 20
+    assert found.seconds > 0
+
+
+@needs_proc
+def test_too_large_a_tensor_does_not_take_the_machine_down():
+    with pytest.raises(DoesNotFit, match="does not fit into memory"):
+        run_alone(ones, 1 << 45)
+
+
+@pytest.mark.parametrize(("function", "told"), [(fail, "deliberate"), (die, "exit code 3")])
+def test_a_failure_is_told_with_its_cause(function, told):
+    with pytest.raises(RuntimeError, match=told):
+        run_alone(function)
