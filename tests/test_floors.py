@@ -20,8 +20,12 @@ MAY_IMPORT = {
     "generation": {"search", "models", "data", "runs"},
     "evaluation": {"models", "data", "runs", "generation"},
     "training": {"layers", "models", "data", "runs", "generation", "evaluation"},
+    "report": {"layers", "models", "data", "runs", "generation", "evaluation", "training"},
     "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},
-    "demo": {"layers", "models", "data", "runs", "generation", "training", "evaluation", "bench"},
+    "demo": {
+        *("layers", "models", "data", "runs", "generation", "training", "evaluation", "report"),
+        "bench",
+    },
 }
 TORCH_ALONE = {"ops", "layers"}
 STANDARD_OR_TORCH = {"torch", "triton", "talkconv"}

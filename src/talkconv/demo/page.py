@@ -11,8 +11,8 @@ from typing import Any
 from talkconv.demo.charts import Axis, Line, chart, nice_ticks, powers_of_ten
 from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, SETTING, Speed
 from talkconv.demo.translations import Translation, chosen, marked
-from talkconv.demo.windows import Look
 from talkconv.files import write_text
+from talkconv.report.windows import Look
 
 FOLDER = Path(__file__).parent
 

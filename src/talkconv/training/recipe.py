@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import talkconv
 from talkconv.conventions import LANGUAGE_MODELLING, check_task
@@ -14,14 +14,13 @@ from talkconv.network_presets import preset_settings
 from talkconv.network_settings import NetworkSettings
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.training_settings import TrainingSettings
-from talkconv.training.typed import NONE, typed
+from talkconv.training.typed import NONE, settings_from, typed
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_Settings = TypeVar("_Settings")
 # the prepared data has the vocabulary
 _NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size"}
 # the keys of [model], with their types
@@ -152,11 +151,11 @@ def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:
     return Recipe(
         name=name,
         task=typed(sections["task"], str, "task"),
-        data=_settings(DataSettings, "data", sections["data"]),
+        data=settings_from(DataSettings, "data", sections["data"]),
         model=_model(sections["model"]),
-        training=_settings(TrainingSettings, "training", sections.get("training", {})),
-        generation=_settings(GenerationSettings, "generation", sections.get("generation", {})),
-        paper=None if paper is None else _settings(PaperScore, "paper", paper),
+        training=settings_from(TrainingSettings, "training", sections.get("training", {})),
+        generation=settings_from(GenerationSettings, "generation", sections.get("generation", {})),
+        paper=None if paper is None else settings_from(PaperScore, "paper", paper),
     )
 
 
@@ -173,21 +172,6 @@ def _find(name_or_path: str) -> Path:
             f"no recipe is called {name_or_path!r}: {hint}, or a path that ends in .toml"
         )
     return shipped
-
-
-def _settings(kind: type[_Settings], section: str, values: Mapping[str, Any]) -> _Settings:
-    annotations = get_type_hints(kind)
-    checked = {}
-    for key, value in values.items():
-        if key not in annotations:
-            hint = did_you_mean(key, list(annotations), f"[{section}] has")
-            raise ValueError(f"no setting is called {section}.{key}: {hint}")
-        checked[key] = typed(value, annotations[key], f"{section}.{key}")
-    for each in fields(cast("Any", kind)):
-        required = each.default is MISSING and each.default_factory is MISSING
-        if required and each.name not in checked:
-            raise ValueError(f"a recipe must have {section}.{each.name}")
-    return kind(**checked)
 
 
 def _model(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,36 @@
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Union, get_args, get_origin
+from dataclasses import MISSING, fields
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from talkconv.messages import did_you_mean
+
+_Settings = TypeVar("_Settings")
 
 # TOML has no null
 NONE = "none"
+
+
+def settings_from(
+    kind: type[_Settings], section: str, values: Mapping[str, Any], file: str = "a recipe"
+) -> _Settings:
+    """Make settings of a dataclass from a section of a TOML file, whose keys must be known.
+
+    `file` is what messages call the file.
+    """
+    annotations = get_type_hints(kind)
+    checked = {}
+    for key, value in values.items():
+        if key not in annotations:
+            hint = did_you_mean(key, list(annotations), f"[{section}] has")
+            raise ValueError(f"no setting is called {section}.{key}: {hint}")
+        checked[key] = typed(value, annotations[key], f"{section}.{key}")
+    for each in fields(cast("Any", kind)):
+        required = each.default is MISSING and each.default_factory is MISSING
+        if required and each.name not in checked:
+            raise ValueError(f"{file} must have {section}.{each.name}")
+    return kind(**checked)
 
 
 def typed(value: Any, annotation: Any, where: str) -> Any:

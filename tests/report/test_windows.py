@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from talkconv.demo.windows import windows_of
 from talkconv.layers.talk_conv import TaLKConv
 from talkconv.ops import reference
+from talkconv.report.windows import windows_of
 from tests.demo.cases import tiny_model
 
 

@@ -1,0 +1,173 @@
+"""The list of results: which tables there are, and which run stands behind each row.
+
+It is one TOML file, results/plan.toml in this repository.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from talkconv.messages import did_you_mean
+from talkconv.training.recipe import read_toml
+from talkconv.training.typed import settings_from
+
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row that others report."""
+
+    label: str
+    score: float
+    parameters: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: a network that is trained with one seed or with several."""
+
+    # the last part of the names of its runs
+    name: str
+    label: str
+    # changes to the recipe, as on the command line
+    overrides: Sequence[str] = ()
+    seeds: Sequence[int] = (1,)
+    # what the paper reports for such a network, on its own data
+    paper: str = ""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of a row, and how it is made."""
+
+    name: str
+    recipe: str
+    overrides: Sequence[str]
+
+    @property
+    def train_command(self) -> list[str]:
+        """The words of the command that trains it."""
+        return ["talkconv", "train", self.recipe, *self.overrides, "--out", f"runs/{self.name}"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Runs of one recipe that are compared with each other."""
+
+    # the name of its note and pictures
+    name: str
+    title: str
+    recipe: str
+    # the name of the score that is compared, as `talkconv evaluate` calls it
+    score: str
+    rows: Sequence[Row]
+    # the folder of raw text below the one that `talkconv reproduce` is given
+    raw: str = ""
+    splits: Sequence[str] = ("test",)
+    # other scores that get a column each
+    also: Sequence[str] = ()
+    # a lower score is better
+    lower_is_better: bool = False
+    # changes to the recipe for all rows
+    overrides: Sequence[str] = ()
+    # the mean of so many last checkpoints is used if it is better on validation; 0: never
+    average: int = 0
+    # the row whose outputs the others are compared with, by paired bootstrap
+    baseline: str | None = None
+    published: Sequence[Published] = ()
+
+    def __post_init__(self) -> None:
+        names = [row.name for row in self.rows]
+        if self.baseline is not None and self.baseline not in names:
+            raise ValueError(f"baseline must be one of {names}, got {self.baseline!r}")
+        if not self.splits:
+            raise ValueError("splits must name at least one split, got none")
+
+    def runs_of(self, row: Row) -> list[PlannedRun]:
+        """Return a run for each seed of a row."""
+        return [
+            PlannedRun(
+                f"{self.recipe}-{row.name}" + ("" if seed == 1 else f"-seed{seed}"),
+                self.recipe,
+                [*self.overrides, *row.overrides]
+                + ([] if seed == 1 else [f"training.seed={seed}"]),
+            )
+            for seed in row.seeds
+        ]
+
+    def runs(self) -> list[PlannedRun]:
+        """Return the runs of all rows, in their order."""
+        return [run for row in self.rows for run in self.runs_of(row)]
+
+    def baseline_run(self) -> PlannedRun | None:
+        """Return the run whose outputs the others are compared with."""
+        rows = [row for row in self.rows if row.name == self.baseline]
+        return self.runs_of(rows[0])[0] if rows else None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What is shown about the windows of a TaLK run."""
+
+    # the name of the run
+    run: str
+    label: str
+    # sentences whose windows are drawn in full
+    sentences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All tables of the page, in its order."""
+
+    title: str
+    tables: Sequence[Table]
+    windows: Sequence[Windows] = ()
+
+    def __post_init__(self) -> None:
+        names = [run.name for run in self.runs()]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"every run must have a name of its own, got {twice[0]!r} twice")
+        for each in self.windows:
+            if each.run not in names:
+                hint = did_you_mean(each.run, names)
+                raise ValueError(f"no run is called {each.run!r}: {hint}")
+
+    def runs(self) -> Iterator[PlannedRun]:
+        """Yield the runs of all tables."""
+        for table in self.tables:
+            yield from table.runs()
+
+    def table_of(self, run: str) -> Table:
+        """Return the table that has this run."""
+        return next(table for table in self.tables if run in [each.name for each in table.runs()])
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan. A ValueError names what is wrong in it."""
+    sections = read_toml(path)
+    try:
+        parts = {
+            "tables": [_table(values) for values in sections.pop("table", [])],
+            "windows": [_part(Windows, values) for values in sections.pop("windows", [])],
+        }
+        return _part(Plan, {**sections, **parts})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _table(values: Mapping[str, Any]) -> Table:
+    rest = {key: value for key, value in values.items() if key not in ("row", "published")}
+    parts = {
+        "rows": [_part(Row, row) for row in values.get("row", [])],
+        "published": [_part(Published, row) for row in values.get("published", [])],
+    }
+    return _part(Table, {**rest, **parts})
+
+
+def _part(kind: type[_Part], values: Mapping[str, Any]) -> _Part:
+    return settings_from(kind, kind.__name__.lower(), values, file="a plan")
