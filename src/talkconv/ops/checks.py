@@ -1,4 +1,4 @@
-"""What a caller may pass. Every message says what must hold, what came and, if any, the cure."""
+"""Checks of what a caller passes. Each message says what must hold, what came and the cure."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ from torch import Tensor
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
-# Windows beyond this many tokens are a mistake in a config, not a model.
+# A window of more tokens than this is a mistake in a setting.
 MOST_TOKENS = 2**31 - 1
 
 
@@ -24,7 +24,7 @@ def check_inputs(
     lengths: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> None:
-    """Everything that shapes, dtypes and devices tell; `check_values` looks at the numbers."""
+    """Check shapes, dtypes and devices; check_values() checks the values of lengths."""
     check_reach("l_max", l_max)
     check_reach("r_max", r_max)
     check_max_offset(max_offset)
@@ -70,7 +70,7 @@ def check_inputs(
 
 
 def check_values(x: Tensor, lengths: Tensor | None, cu_seqlens: Tensor | None) -> None:
-    """What only the numbers tell. Reads them, so it runs in the kernels, not while tracing."""
+    """Check the values of lengths and cu_seqlens. It reads them, so it cannot run while tracing."""
     if lengths is not None and lengths.numel():
         T = x.shape[1]
         low, high = (int(v) for v in lengths.aminmax())
@@ -92,7 +92,7 @@ def check_values(x: Tensor, lengths: Tensor | None, cu_seqlens: Tensor | None) -
 
 
 def check_reach(name: str, value: Any) -> None:
-    # under torch.compile an int may arrive as a SymInt, which is an int to callers
+    # under torch.compile an int may be a SymInt
     if isinstance(value, bool) or not isinstance(value, (int, torch.SymInt)):
         raise TypeError(f"{name} must be an int (tokens), got {value!r}")
     if not 0 <= value <= MOST_TOKENS:

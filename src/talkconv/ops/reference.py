@@ -1,7 +1,7 @@
-"""The definition, dense and slow: the oracle that every kernel answers to.
+"""The definition, dense and slow: every kernel is tested against it.
 
-Written from the weights of the window, not from running sums, so that it cannot share a kernel's
-mistake. O(T^2) memory: for tests and for reading.
+It uses the weights of the windows and not running sums, so that it cannot share a kernel's mistake.
+It takes O(T^2) memory and is meant for tests and for reading.
 """
 
 import torch
@@ -65,7 +65,7 @@ def window_weights(
     r_max: int,
     max_offset: float = 1.0,
 ) -> Tensor:
-    """How much token j weighs in the window of token i: (B, T, T, H), indexed [b, i, j, h]."""
+    """Return the weight of token j in the window of token i: (B, T, T, H), indexed [b, i, j, h]."""
     offsets = left if left is not None else right
     assert offsets is not None, "a window needs at least one side"
     wide = torch.promote_types(offsets.dtype, torch.float32)

@@ -61,6 +61,7 @@ def talk_conv(
     )
     left, right = _both(left, right)
     settings = (l_max, r_max, float(max_offset), normalize, lengths, cu_seqlens)
+    # from here a call takes one of three roads, which roads.py lists
     return derivatives.talk_conv(x, left, right, *settings)
 
 

@@ -1,5 +1,5 @@
-// Plans a call, hands its tasks to threads, and picks the instruction set. Built for the baseline
-// processor; everything hot lives in kernel.cpp.
+// Plans a call, distributes its tasks over threads, and picks the instruction set. This file is compiled for
+// the baseline processor; the inner loops are in kernel.cpp.
 #include "api.h"
 
 #include <algorithm>
@@ -21,13 +21,14 @@
 namespace talkconv {
 namespace {
 
-// A slice carries the least where its ring fills the first-level cache, twice or four times as much where
-// sequences or windows are so short that it does not. Rows of x need room there too.
+// A slice has this many channels if its ring then fills its part of the first-level cache, and twice or four
+// times as many if sequences or windows are short. The rest of the cache is for rows of x.
 constexpr int64_t least_slice = 64;
 constexpr int64_t ring_bytes = int64_t{24} << 10;
-// Windows are found for a few tokens at a time, at most as many as a ring has rows.
+// Windows are computed for a few tokens at a time, at most as many as the ring has rows.
 constexpr int64_t least_ring_rows = 16;
-// Long enough that tokens read again at chunk borders are few, short enough to share one sequence.
+// Chunks are long, so that few tokens are read twice at their borders, and short enough that several
+// threads can share one sequence.
 constexpr int64_t least_chunk_tokens = 512;
 // Larger outputs do not stay in the second-level caches of common processors.
 constexpr int64_t stream_from_bytes = int64_t{2} << 20;
@@ -39,7 +40,7 @@ int64_t element_bytes(int32_t dtype) {
 }
 
 int64_t reach_in_tokens(int64_t max_tokens, double max_offset) {
-  // far beyond any sequence, and far from overflow
+  // the bound is longer than any sequence and cannot overflow
   return int64_t(std::min(std::ceil(double(max_tokens) * max_offset), 0x1p30));
 }
 
@@ -70,7 +71,7 @@ int64_t longest_of(const std::vector<Chunk>& chunks) {
   return longest;
 }
 
-// Where sums start anew depends on the windows alone, never on the batch: equal bits for equal sequences.
+// Chunks depend on the windows alone and never on the batch, so equal sequences give equal bits.
 int64_t widest_window(const talkconv_problem& p) {
   return reach_in_tokens(p.l_max, p.max_offset) + reach_in_tokens(p.r_max, p.max_offset) + 1;
 }
@@ -102,8 +103,8 @@ Plan plan_of(const talkconv_problem& p, const std::vector<Chunk>& chunks) {
   return plan;
 }
 
-// The memory of one thread's Scratch, in one piece. It is kept from call to call, unless large: a
-// short call would spend its time on getting it anew.
+// The memory of one thread's Scratch, in one block. It is kept from call to call unless it is large,
+// because allocating it would dominate a short call.
 class ScratchMemory {
  public:
   ScratchMemory() = default;
@@ -111,7 +112,7 @@ class ScratchMemory {
   ScratchMemory& operator=(const ScratchMemory&) = delete;
   ~ScratchMemory() { release(); }
 
-  // False where memory ran out.
+  // Returns false if memory ran out.
   bool reserve(const Plan& plan, bool offset_grads) {
     const int64_t pair_bytes = 2 * int64_t(sizeof(double));
     const int64_t grad_bytes = plan.chunk_tokens * plan.heads_per_group * pair_bytes;
@@ -127,7 +128,7 @@ class ScratchMemory {
       if (memory_ == nullptr) return false;
       bytes_ = bytes;
     }
-    // the ring of gradients is all zeros between sweeps
+    // the backward expects a ring of zeros
     if (offset_grads) std::memset(memory_, 0, size_t(sizes[0]));
     scratch_ = {memory_ + begins[0], reinterpret_cast<double*>(memory_ + begins[1]),
                 reinterpret_cast<double*>(memory_ + begins[2])};
@@ -156,9 +157,9 @@ class ScratchMemory {
   Scratch scratch_{};
 };
 
-// Every thread takes one run of tasks, cut so that all have about the same number of rows. Runs, not
-// single tasks in turn: then two threads rarely write to one page of fresh memory at the same time,
-// which would make the operating system clear the page twice.
+// Every thread takes one contiguous run of tasks with about the same number of rows. With single tasks in
+// turn, two threads would often write to one page of new memory at the same time, and the operating system
+// would clear the page twice.
 struct Task {
   size_t chunk;
   int64_t group;

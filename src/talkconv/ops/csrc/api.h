@@ -1,5 +1,5 @@
-// The plain C interface that Python loads with ctypes. No PyTorch header is needed to build it,
-// so one library serves every PyTorch. cpu.py packs these structs field for field.
+// The plain C interface that Python loads with ctypes. It is built without PyTorch's headers, so one
+// library works with every PyTorch. cpu.py packs these structs field by field.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ enum talkconv_dtype { TALKCONV_F32 = 0, TALKCONV_F64 = 1, TALKCONV_BF16 = 2, TAL
 
 enum talkconv_status { TALKCONV_OK = 0, TALKCONV_OUT_OF_MEMORY = 1 };
 
-// Of a tensor (batch, time, last), its last dimension contiguous; they count elements.
+// The strides of a tensor (batch, time, last) in elements; its last dimension is contiguous.
 typedef struct {
   int64_t batch;
   int64_t time;
@@ -58,8 +58,8 @@ typedef struct {
   int32_t threads;
 } talkconv_dropout_call;
 
-// `data` has the addresses of the tensors in the order of their strides: they alone change from call to
-// call. Both return a talkconv_status. left is not read where l_max is 0, right where r_max is 0.
+// `data` holds the addresses of the tensors in the order of their strides. Both return a talkconv_status.
+// left is not read if l_max is 0, and right is not read if r_max is 0.
 TALKCONV_EXPORT int32_t talkconv_forward(const talkconv_forward_call* call, void* const* data);
 TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call, void* const* data);
 
@@ -67,10 +67,10 @@ TALKCONV_EXPORT int32_t talkconv_backward(const talkconv_backward_call* call, vo
 // same elements again. x and out are contiguous and may be the same.
 TALKCONV_EXPORT void talkconv_dropout(const talkconv_dropout_call* call, const void* x, void* out);
 
-// The instruction set in use, and all that this library holds and this processor runs, best first.
+// The instruction set in use, and all that this library has and this processor runs, the best first.
 TALKCONV_EXPORT const char* talkconv_isa(void);
 TALKCONV_EXPORT const char* talkconv_isa_at(int32_t index);
-// Switch to one of them by name (tests do); 0 where it is not available.
+// Switches to one of them by name, for tests. Returns 0 if it is not available.
 TALKCONV_EXPORT int32_t talkconv_use_isa(const char* name);
 
 }  // extern "C"

@@ -1,6 +1,7 @@
-// The gradients. grad_x[j] collects scale * w(i, j) * grad_out[i] from every window i that holds j. The
-// tokens that a window holds fully take two entries in a table of differences, whose running sum they
-// are; the two at its edges are added where they stand.
+// The backward pass. grad_x[j] collects scale * w(i, j) * grad_out[i] from every window i that holds j.
+// A window adds its gradient at its first whole token and subtracts it past its last one, in a table of
+// differences; the running sum over that table is the gradient of whole tokens. The two edge tokens get
+// their weighted gradients directly.
 #pragma once
 
 #include <limits>
@@ -12,8 +13,8 @@
 namespace talkconv {
 namespace {
 
-// The ring collects what the gradients of tokens will be: the differences of the sum over whole tokens, at
-// every second token, and what windows add to single tokens at their edges. It is all zeros between sweeps.
+// The ring in which the gradients of tokens are collected: the table of differences, with a row for every
+// second token, and the gradients of edge tokens. It is all zeros between sweeps.
 template <class T>
 class GradRing {
  public:
@@ -46,7 +47,7 @@ inline void add_edge(Wide<T>* __restrict edge, Wide<T> weight, const T* __restri
   for (int64_t c = 0; c < width; ++c) edge[c] += weight * widen(row[c]);
 }
 
-// Every second token the running sum moves on by a row of differences; its place is free again.
+// Adds a row of differences to the running sum, at every second token, and clears the row for its next use.
 template <class Width>
 inline void add_differences(double* __restrict differences, double* __restrict running, Width width) {
   for (int64_t c = 0; c < width; ++c) {
@@ -55,7 +56,7 @@ inline void add_differences(double* __restrict differences, double* __restrict r
   }
 }
 
-// A row of the gradient; its place in the ring is free again.
+// Computes a row of the gradient, and clears its place in the ring for its next use.
 template <class T, class Width>
 inline void finish_row(const double* __restrict running, Wide<T>* __restrict edges, double scale,
                        T* __restrict out, Width width) {
@@ -65,9 +66,9 @@ inline void finish_row(const double* __restrict running, Wide<T>* __restrict edg
   }
 }
 
-// Sums side by side in a fixed order: the same bits wherever the rows lie in memory. Float offsets make
-// do with sums A of few float products each, whose total is rounded in double; that takes fused
-// multiplications, which do not round the products too.
+// A dot product whose partial sums have a fixed order, so that it gives the same bits wherever the rows
+// lie in memory. For float offsets the partial sums A may be floats: each has few terms, and their total is
+// taken in double. This needs fused multiply-add, which does not round the products.
 template <class A, class T, class Width>
 inline double dot(const T* __restrict a, const T* __restrict b, Width width) {
   alignas(64) A sums[lanes] = {};
@@ -86,7 +87,7 @@ template <class T>
 using NarrowSum = double;
 #endif
 
-// The derivatives to the offsets: what the token at each edge adds as the edge moves over it.
+// The gradients to the offsets: what the token at each edge adds as the edge moves over it.
 template <class T>
 class OffsetGrads {
  public:
@@ -101,7 +102,7 @@ class OffsetGrads {
         begin_(chunk.begin),
         grads_(grads + (heads.first - group * plan.heads_per_group) * 2) {}
 
-  // Of window k, on the channels from `at` on.
+  // Adds the gradients of window k from the channels that begin at `at`.
   template <class Width>
   void add(const Windows& windows, int64_t k, int64_t token, int64_t at, const T* grad_out,
            Width width) {
@@ -115,7 +116,7 @@ class OffsetGrads {
       grads[1] += right_scale_ * product(grad_out, x_[right_edge] + at, width);
   }
 
-  // Asks for what windows of this token may need soon.
+  // Prefetches the rows of x that this token's windows may need soon.
   template <class Width>
   void prefetch(int64_t token, int64_t reach_right, Width width) const {
     prefetch_ahead(x_, token + reach_right, length_, width);
@@ -135,9 +136,9 @@ class OffsetGrads {
   double* const grads_;
 };
 
-// grad_x of one slice over one chunk. Tokens outside the chunk take part where their windows reach in.
-// The chunk's own tokens also find their offsets' derivatives, if wanted. Returns false where a sum
-// became NaN or infinite, or an offset was NaN.
+// Computes grad_x of one slice over one chunk, and the gradients to the offsets of the chunk's own tokens
+// if they are wanted. Tokens outside the chunk add to it where their windows reach into it. Returns false
+// if a sum became NaN or infinite, or if an offset is NaN.
 template <class T, class Width, class HeadWidth>
 bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Width width,
                     HeadWidth head_width, Rows<const T> grad_out, Rows<T> grad_x,
@@ -154,7 +155,8 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
   Terms<T> terms;
   bool any_nan = false;
 
-  int64_t finished = chunk.begin, oldest = 0, oldest_sum = 0;  // and the next rows of the ring
+  // the next token to finish, and its rows in the two parts of the ring
+  int64_t finished = chunk.begin, oldest = 0, oldest_sum = 0;
   const auto finish_until = [&](int64_t token) {
     for (; finished < token; ++finished) {
       const bool even = (finished - chunk.begin) % 2 == 0;
@@ -163,8 +165,8 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
         finish_row(running + c, ring.edges(oldest) + c, scale, staged + c, count);
       });
       if (even) oldest_sum = oldest_sum + 1 == sum_rows ? 0 : oldest_sum + 1;
-      // never straight to its place: loads of grad_out and x would wait for stores whose addresses
-      // agree with theirs in the last 12 bits, a tenth of the time at 10 tokens
+      // Rows are staged: loads of grad_out and x would wait for stores to addresses that agree with
+      // theirs in the last 12 bits, which took a tenth of the time at 10 tokens.
       write_row(grad_x[finished], staged, width * int64_t(sizeof(T)), stream);
       oldest = oldest + 1 == rows ? 0 : oldest + 1;
     }
@@ -172,7 +174,7 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
 
   for (int64_t i = reached.begin; i < reached.end; i += windows.tokens) {
     windows.work_out(i, reached.end, rows);
-    // the chunk's first token has row 0, the tokens before it count back from there
+    // the chunk's first token has row 0, and tokens before it have negative rows
     terms.find(windows, chunk.begin, end, i - chunk.begin, sum_rows, scale, Wide<T>(scale));
     const int32_t own = int32_t((i - chunk.begin) % rows);
     const auto edges_of = [&](int32_t token) { return ring.edges(wrapped(own + token, int32_t(rows))); };
@@ -193,12 +195,12 @@ bool sweep_backward(const Plan& plan, const Chunk& chunk, Windows& windows, Widt
         any_nan |= windows.is_nan[k] != 0;
         if (owned) offset_grads->add(windows, k, token, at, row + at, head_width);
       }
-      // no later window starts before this one could
+      // no later window can reach farther back than the windows of this token
       finish_until(least(token - reach_left + 1, end));
     }
   }
   finish_until(end);
-  // windows that end with the chunk are taken out past its last token, in a row that nobody finishes
+  // windows that end with the chunk were subtracted past its last token, in a row that is not finished
   fill(ring.differences(oldest_sum), width, 0.0);
   return !any_nan && all_finite(running, width);
 }
@@ -249,7 +251,7 @@ inline void write_offset_grads(const Plan& plan, const BackwardTensors& t, const
   }
 }
 
-// grad_out of the tokens with a NaN offset becomes NaN, as their outputs are.
+// Sets grad_out to NaN for tokens with a NaN offset, as their outputs are NaN.
 template <class T>
 void spread_nan_offsets(const Plan& plan, const BackwardTensors& t, const Sequence& sequence,
                         Tokens tokens, int64_t channel, int64_t width, Rows<T> grad_out) {

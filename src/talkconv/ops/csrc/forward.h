@@ -1,4 +1,4 @@
-// out[i] = scale * (sum over the window of i), read from running sums.
+// The forward pass: out[i] = scale * (sum over the window of i), read from running sums.
 #pragma once
 
 #include <limits>
@@ -17,7 +17,7 @@ inline void add_pair(const double* __restrict before, const T* __restrict one, c
     after[c] = before[c] + (double(widen(one[c])) + double(widen(two[c])));
 }
 
-// The sum between two running sums, and the two tokens at the edges, by their weights.
+// Adds the difference of two running sums and the two weighted edge tokens.
 template <class T, class Width>
 inline void sum_window(const double* __restrict from, const double* __restrict to,
                        const T* __restrict left_edge, const T* __restrict right_edge, Wide<T> scale,
@@ -28,10 +28,9 @@ inline void sum_window(const double* __restrict from, const double* __restrict t
   }
 }
 
-// The running sums that windows are read from, one for every second token: so the ring is half as large,
-// and more of it is found in the first-level cache. They count from the first token that a window of the
-// chunk can reach, the origin: sums start anew with each chunk, so their rounding does not grow with the
-// sequence.
+// The running sums that windows are read from. There is one for every second token, so the ring is half
+// as large and more of it stays in the first-level cache. Sums start anew with each chunk, at the first
+// token that one of its windows can reach (the origin), so rounding does not grow with the sequence.
 template <class Width>
 class RunningSums {
  public:
@@ -64,8 +63,8 @@ class RunningSums {
   int64_t newest_ = 0;
 };
 
-// One slice of channels over the tokens of one chunk. Returns false where x holds a NaN or an infinity,
-// which running sums would carry on past the windows that contain it.
+// Computes one slice of channels over the tokens of one chunk. Returns false if x holds a NaN or an
+// infinity, because running sums carry these past the windows that contain them.
 template <class T, class Width, class HeadWidth>
 bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width width,
                    HeadWidth head_width, Rows<const T> x, Rows<T> out, bool stream,
@@ -102,7 +101,7 @@ bool sweep_forward(const Plan& plan, const Chunk& chunk, Windows& windows, Width
       if (stream) stream_row(out_row, staged, width * int64_t(sizeof(T)));
     }
   }
-  // the last token of an odd number is in no sum, only at edges
+  // with an odd number of tokens, the last one is in no sum and only at edges
   return all_finite(sums.newest(), width) && (summed + 1 != length || all_finite(row, width));
 }
 

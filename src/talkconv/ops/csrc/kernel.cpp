@@ -1,5 +1,6 @@
-// Compiled once per instruction set, with TALKCONV_KERNEL naming the result. Everything else in the
-// included headers has internal linkage: the linker must never mix code of two instruction sets.
+// The kernels of one instruction set; this file is compiled once for each, and TALKCONV_KERNEL names the
+// result. Everything in the included headers has internal linkage, because the linker must never mix code
+// of two instruction sets.
 #include "backward.h"
 #include "dropout.h"
 #include "forward.h"

@@ -1,5 +1,5 @@
-// The four element types: how each is widened for arithmetic and rounded back.
-// Plain integer arithmetic, so that every compiler vectorizes it for every instruction set.
+// The four element types: how each is widened for arithmetic and rounded back. It is plain integer
+// arithmetic, so that every compiler vectorizes it for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace talkconv {
 namespace {
 
-// Stand-ins for std::min and friends: those have one body for the whole library, and the linker could
-// take it from another instruction set than this processor runs.
+// These replace std::min and others, which have one body in the whole library: the linker could take it
+// from an instruction set that this processor does not run.
 template <class V>
 constexpr V least(V a, V b) {
   return a < b ? a : b;
@@ -35,8 +35,8 @@ constexpr bool is_finite(V value) {
   return value - value == 0;
 }
 
-// Calls body(begin, width) for pieces of `piece` channels, their width a constant, and for the rest:
-// the loops over channels then have a known length and unroll fully.
+// Calls body(begin, width) for pieces of `piece` channels and for the rest. The width of a piece is a
+// constant, so loops over its channels unroll fully.
 template <int64_t count>
 constexpr std::integral_constant<int64_t, 64 * count> pieces{};
 constexpr auto piece = pieces<1>;
@@ -53,8 +53,8 @@ inline void fill(V* values, int64_t count, V value) {
   for (int64_t k = 0; k < count; ++k) values[k] = value;
 }
 
-// The total of sums side by side, by halves; the order is the same for every instruction set. Compilers
-// would take the vectors apart.
+// Adds partial sums pairwise, in the same order for every instruction set. It is written with intrinsics,
+// because compilers split the vectors into single numbers.
 constexpr int64_t lanes = 16;
 
 #if defined(__AVX2__)
@@ -100,7 +100,7 @@ inline uint32_t bits_of(float value) {
   return bits;
 }
 
-// What single elements are multiplied in; sums over tokens are always double.
+// The type in which single elements are multiplied; sums over tokens are always double.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -111,7 +111,7 @@ inline float widen(bfloat16 value) { return float_of(uint32_t(value.bits) << 16)
 inline float widen(float16 value) {
   const uint32_t sign = uint32_t(value.bits & 0x8000u) << 16;
   const uint32_t magnitude = uint32_t(value.bits & 0x7fffu) << 13;
-  // the multiplication moves the exponent's bias and makes subnormals normal, both exactly
+  // the multiplication changes the exponent's bias and makes subnormals normal, both exactly
   const uint32_t finite = bits_of(float_of(magnitude) * 0x1p112f);
   const uint32_t infinite_or_nan = magnitude | 0x7f800000u;
   return float_of(sign | (magnitude >= 0x0f800000u ? infinite_or_nan : finite));

@@ -1,4 +1,4 @@
-// Threads: OpenMP where the compiler has it (PyTorch's own pool is then shared), else std::thread.
+// Threads by OpenMP, which then shares PyTorch's own pool, or by std::thread if the compiler has no OpenMP.
 #pragma once
 
 #if defined(_OPENMP)

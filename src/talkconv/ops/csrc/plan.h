@@ -1,5 +1,5 @@
-// How a call is cut into tasks. A task owns the tokens of one chunk of one sequence and the channels
-// of one group of heads; nobody else writes there, so results do not depend on the threads.
+// How a call is divided into tasks. A task owns the tokens of one chunk of one sequence and the channels of
+// one group of heads. No other task writes there, so results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ struct Chunk {
   Sequence sequence;
   int64_t begin;     // tokens begin .. end - 1 of the sequence, padding included
   int64_t end;
-  int64_t rows_before;  // rows in all chunks before this one: what balancing the threads needs
+  int64_t rows_before;  // rows in all chunks before this one, to balance the threads
 };
 
-// Windows are worked out this many at a time; a slice has at most as many heads.
+// So many windows are computed at a time; a slice has at most as many heads.
 constexpr int64_t most_windows = 64;
 constexpr int64_t most_slice = 256;  // channels
 constexpr int64_t cache_line = 64;
@@ -48,16 +48,16 @@ struct Plan {
   int64_t channels_per_head;
   int64_t heads_per_group;
   int64_t groups;
-  int64_t slice;      // most channels that one sweep over time carries
+  int64_t slice;      // the most channels of one sweep over time
   int64_t reach_left;   // no window reaches farther, in whole tokens
   int64_t reach_right;
-  int64_t ring_rows;  // rows of gradients that windows can reach at a time
-  int64_t sum_rows;   // rows of running sums: one for two tokens
+  int64_t ring_rows;  // rows that windows can reach at a time
+  int64_t sum_rows;   // rows of running sums, one for two tokens
   int64_t chunk_tokens;
   bool stream;  // the output does not fit the caches: write around them
 };
 
-// A row of the ring has at most a sum and another number as wide for each channel.
+// A row of the ring has at most two doubles for each channel.
 inline int64_t ring_row_bytes(const Plan& plan) {
   return plan.slice * 2 * int64_t(sizeof(double));
 }
@@ -72,7 +72,7 @@ struct Scratch {
 // The sweeps, compiled once per instruction set.
 struct Kernel {
   const char* isa;
-  // each returns false where memory ran out
+  // both return false if memory ran out
   bool (*forward)(const Plan&, const ForwardTensors&, const Chunk&, int64_t group, const Scratch&);
   bool (*backward)(const Plan&, const BackwardTensors&, const Chunk&, int64_t group,
                    const Scratch&);

@@ -1,4 +1,4 @@
-// What the processor, and the operating system with it, can run.
+// Which instruction sets the processor and the operating system can run.
 #pragma once
 
 #if defined(_MSC_VER)
@@ -16,7 +16,7 @@ inline bool cpuid_bit(int leaf, int reg, int bit) {
   return (registers[reg] >> bit) & 1;
 }
 
-// the system saves the wide registers on a task switch
+// Returns whether the system saves the wide registers on a task switch.
 inline bool system_saves(unsigned long long state) {
   return cpuid_bit(1, 2, 27) && (_xgetbv(0) & state) == state;
 }

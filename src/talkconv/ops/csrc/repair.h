@@ -1,6 +1,6 @@
-// Running sums carry a NaN or an infinity on to every later token of the chunk. The few chunks that
-// hold one are summed again by kind, still in linear time: the finite elements, then how much of each
-// special value every window holds. A special value so reaches the windows that contain it, no others.
+// Keeps NaN and infinities within the windows that contain them. Running sums carry them on to every
+// later token of the chunk. The few chunks that hold one are summed again in linear time: first the finite
+// elements, then for each special value the weight with which each window contains it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Tokens {
   int64_t begin, end;
 };
 
-// The tokens whose windows touch the chunk, or that the chunk's windows touch.
+// Returns the tokens whose windows can touch the chunk, or that the chunk's windows can touch.
 inline Tokens tokens_reached(const Chunk& chunk, int64_t before, int64_t after) {
   return {most(int64_t{0}, chunk.begin - before - 1),
           least(chunk.sequence.length, least(chunk.end, chunk.sequence.length) + after + 1)};
@@ -35,7 +35,7 @@ inline bool is_special(W value, W special) {
   return is_nan(special) ? is_nan(value) : value == special;
 }
 
-// `sweep(input rows, output rows)` is the linear sweep to repeat; false where memory ran out.
+// `sweep(input rows, output rows)` is the linear sweep to repeat. Returns false if memory ran out.
 template <class T, class Sweep>
 bool repair(const Chunk& chunk, Tokens reached, int64_t width, Rows<const T> input, Rows<T> output,
             Sweep sweep) {

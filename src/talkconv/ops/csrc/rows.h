@@ -14,7 +14,7 @@
 namespace talkconv {
 namespace {
 
-// Channels of one slice, row `first` at `data`.
+// The channels of one slice; the row of token `first` lies at `data`.
 template <class T>
 struct Rows {
   T* data;
@@ -32,7 +32,7 @@ Rows<T> rows_of(const Tensor& tensor, const Sequence& sequence, int64_t channel,
   return {data, tensor.strides.time, context};
 }
 
-// The heads that a slice holds: whole ones, or a part of a single one.
+// The heads of a slice: several whole heads, or a part of one.
 struct Heads {
   int64_t first, count, width;  // width: channels of each
 };
@@ -43,8 +43,7 @@ inline Heads heads_of(const Plan& plan, int64_t channel, int64_t width) {
   return {channel / per_head, width / per_head, per_head};
 }
 
-// Calls sweep(width, head_width) with constants where the slice has them: its loops over channels then
-// unroll.
+// Calls sweep(width, head_width) with constants for common widths, so that loops over channels unroll.
 template <class Sweep>
 bool with_known_widths(const Heads& heads, int64_t width, Sweep sweep) {
   if (heads.width != piece) return sweep(width, heads.width);
@@ -60,8 +59,8 @@ bool with_known_widths(const Heads& heads, int64_t width, Sweep sweep) {
   }
 }
 
-// Asks for the channels of a row that is read soon, if it lies before `end`: a slice's rows lie a whole
-// row of channels apart, farther than hardware prefetchers follow.
+// Prefetches the channels of a row that will be read soon, if it lies before `end`. The rows of a slice
+// are a whole row of channels apart, which is farther than hardware prefetchers follow.
 template <class T, class Width>
 inline void prefetch_ahead(Rows<const T> rows, int64_t token, int64_t end, Width width) {
   constexpr int64_t distance = 8;
@@ -74,7 +73,7 @@ inline void prefetch_ahead(Rows<const T> rows, int64_t token, int64_t end, Width
 #endif
 }
 
-// Writes a row that was finished elsewhere around the caches, where the processor can.
+// Copies a finished row to memory around the caches, if the processor can.
 inline void stream_row(void* to, const void* staged, int64_t bytes) {
 #if defined(__AVX512F__)
   if (bytes % 64 == 0 && reinterpret_cast<uintptr_t>(to) % 64 == 0) {

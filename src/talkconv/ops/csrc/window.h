@@ -1,4 +1,4 @@
-// From relative offsets to windows in tokens.
+// Turns relative offsets into windows in tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,20 @@ inline int64_t offset_index(const Tensor& offsets, const Sequence& sequence,
   return sequence.batch * offsets.strides.batch + (sequence.first + token) * offsets.strides.time;
 }
 
-// The windows of a slice's heads over a few tokens, side by side: worked out one by one they would cost
-// as much as the sums. Window k belongs to head k % heads of the token `begin + token[k]`.
+// The windows of a slice's heads over a few tokens. They are computed side by side, because computing
+// them one by one would cost as much as the sums. Window k belongs to head k % heads of the token
+// `begin + token[k]`.
 class Windows {
  public:
   static constexpr int64_t capacity = most_windows;
 
-  // How far each window reaches to one side: `whole` tokens fully, one more by `part`.
+  // How far each window reaches to one side: over `whole` tokens, and over one more by `part`.
   struct Side {
     double offset[capacity];
     double part[capacity];
     int32_t whole[capacity];
     int32_t has_part[capacity];      // part > 0
-    int32_t has_gradient[capacity];  // the reach moves with its offset: neither clamped nor integer
+    int32_t has_gradient[capacity];  // the offset is neither clamped nor exactly at a token
   };
 
   int64_t begin = 0;
@@ -35,7 +36,7 @@ class Windows {
   int64_t count = 0;
   int32_t token[capacity];
   Side left, right;
-  int32_t is_nan[capacity];  // an offset was NaN: the window is the token alone and its output NaN
+  int32_t is_nan[capacity];  // an offset is NaN: the window is the token alone, and its output NaN
 
   Windows(const Plan& plan, const Tensor& left_offsets,
           const Tensor& right_offsets, const Sequence& sequence, const Heads& heads)
@@ -44,12 +45,13 @@ class Windows {
         right_offsets_(right_offsets),
         sequence_(sequence),
         heads_(heads) {
-    // k / heads.count, exact for numbers this small, and unlike a division it vectorizes
+    // This is k / heads.count, exact for such small numbers. Unlike a division it vectorizes.
     const int32_t inverse = int32_t((65536 + heads.count - 1) / heads.count);
     for (int32_t k = 0; k < int32_t(capacity); ++k) token[k] = (k * inverse) >> 16;
   }
 
-  // As many tokens of first .. end - 1 as there is room for, at most `most_tokens`.
+  // Computes the windows of the tokens from `first` on: as many as there is room for, up to `end` and
+  // at most `most_tokens`.
   void work_out(int64_t first, int64_t end, int64_t most_tokens) {
     begin = first;
     tokens = least(least(capacity / heads_.count, most_tokens), end - first);
@@ -89,7 +91,7 @@ class Windows {
   void load_as(const Tensor& offsets, Side& side) const {
     const T* row = static_cast<const T*>(offsets.data) +
                    offset_index(offsets, sequence_, begin - plan_.problem.context) + heads_.first;
-    // short loops of a length that is not known cost more than what they copy
+    // a short loop of unknown length costs more than what it copies
     switch (heads_.count) {
       case 1:
         return load_rows(row, offsets.strides.time, std::integral_constant<int64_t, 1>{}, side.offset);
@@ -108,9 +110,9 @@ class Windows {
       for (int64_t h = 0; h < heads; ++h) to[h] = widen(row[h]);
   }
 
-  // Positions stay integers; only the reach is real. The product with max_tokens is exact in double
-  // for float32 and half offsets, so "at an integer" means exactly that. No token lies beyond the
-  // limit, and below it the conversion to an integer is always defined.
+  // Positions stay integers; only the reach is a real number. Its product with max_tokens is exact in
+  // double for float32 and half offsets, so `part > 0` is exact too. No token lies beyond the limit, and
+  // up to the limit the conversion to an integer is defined.
   void reach(double max_offset, double max_tokens, double limit, Side& side) const {
     for (int64_t k = 0; k < count; ++k) {
       const double offset = side.offset[k];
@@ -133,8 +135,8 @@ class Windows {
   const Heads heads_;
 };
 
-// A row from -size to 3 * size - 1, in a ring of `size` rows. Nothing lies farther: windows are worked out
-// for the tokens of one turn of the ring at most, and reach over less than another.
+// Returns the place in a ring of `size` rows of a row from -size to 3 * size - 1. No row lies outside this
+// range: windows are computed for at most one turn of the ring, and they reach over less than another.
 inline int32_t wrapped(int32_t row, int32_t size) {
   row += row < 0 ? size : 0;
   row -= row >= size ? size : 0;
@@ -142,11 +144,13 @@ inline int32_t wrapped(int32_t row, int32_t size) {
   return row;
 }
 
-// What the output of each of the Windows is made of: the difference of two running sums, and one token at
-// either edge, by its weight. There is a running sum at every second place only. At an odd place a window
-// takes the one beside it: that before its begin or past its end, and less of the token at the edge that
-// counts in part; or, where none does, that inside the window, and one token more. So nothing that lies
-// outside a window is added and taken away again.
+// The terms of each window's sum: the difference of two running sums, and a weighted token at each edge.
+// Running sums exist only at every second place. A window that begins or ends at an odd place uses the
+// neighbouring sum and corrects it with the edge token:
+// - if the edge token counts in part, the sum outside the window is used, and the token's weight is
+//   reduced by 1;
+// - otherwise the sum inside the window is used, and one more whole token is added.
+// So no token outside a window is ever added and subtracted again, which would leave a rounding error.
 template <class T>
 class Terms {
  public:
@@ -156,11 +160,11 @@ class Terms {
   int32_t left_token[capacity], right_token[capacity];  // counted from the windows' first token
   Wide<T> whole[capacity], left[capacity], right[capacity];  // weights, the scale included
 
-  // Windows are cut at the tokens `low` and `high`. `before`: tokens from the first running sum to the
-  // windows' first token; `rows`: of the ring.
+  // Windows are cut at the tokens `low` and `high`. `before` counts the tokens from the first running sum
+  // to the windows' first token, and `rows` the rows of the ring.
   void find(const Windows& windows, int64_t low, int64_t high, int64_t before, int64_t rows,
             double scale, Wide<T> scale_if_nan) {
-    // relative to the windows' first token; what is farther than `far` is beyond any reach
+    // positions count from the windows' first token; no window reaches as far as `far`
     constexpr int64_t far = int64_t{1} << 30;
     const int32_t lowest = int32_t(most(low - windows.begin, -far));
     const int32_t highest = int32_t(least(high - windows.begin, far));
@@ -194,14 +198,14 @@ class Terms {
   }
 
  private:
-  // `to` shares no memory with the others: compilers do not see it, and would not vectorize
+  // `__restrict`: compilers cannot see that `to` overlaps nothing, and would not vectorize
   void weigh(const int32_t* count, const int32_t* has_part, const double* part, int64_t windows,
              Wide<T>* __restrict to) const {
     for (int64_t k = 0; k < windows; ++k)
       to[k] = whole[k] * (Wide<T>(count[k]) + Wide<T>(has_part[k]) * Wide<T>(part[k]));
   }
 
-  // whole tokens that an edge adds or takes away, and whether it counts in part
+  // the whole tokens that an edge adds or subtracts, and whether its token counts in part
   int32_t left_count_[capacity], right_count_[capacity], has_left_[capacity], has_right_[capacity];
 };
 
