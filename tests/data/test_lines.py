@@ -1,8 +1,11 @@
+import bz2
 import gzip
+import io
+import lzma
 
 import pytest
 
-from talkconv.data.lines import WINDOWS, Reading, find, find_below, read_lines, read_pairs
+from talkconv.data.lines import WINDOWS, Reading, decoded, find, find_below, read_lines, read_pairs
 from tests.data.cases import write
 
 
@@ -40,6 +43,29 @@ def test_missing_empty_and_torn_files(tmp_path):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=f"{name} must be a whole gzip file"):
             list(read_lines(tmp_path / name, Reading()))
+
+
+def test_a_file_may_be_allowed_to_be_empty(tmp_path):
+    (tmp_path / "empty").touch()
+    assert list(read_lines(tmp_path / "empty", may_be_empty=True)) == []
+
+
+def test_a_packed_file_is_known_by_its_content(tmp_path):
+    (tmp_path / "text.en").write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert list(read_lines(tmp_path / "text.en")) == ["one", "two"]
+    for kind, pack in (("bzip2", bz2.compress), ("xz", lzma.compress)):
+        (tmp_path / "text.en").write_bytes(pack(b"one\n"))
+        with pytest.raises(ValueError, match=f"plain or gzipped, got {kind}: unpack it first"):
+            list(read_lines(tmp_path / "text.en"))
+
+
+def test_a_stream_is_read_like_a_file(tmp_path):
+    data = b"\xef\xbb\xbfone\r\n\ntwo\rstill two\n\xef\xbb\xbfthree"
+    (tmp_path / "a").write_bytes(data)
+    expected = ["one", "", "two\rstill two", "\ufeffthree"]
+    assert list(decoded(io.BytesIO(data), "-")) == list(read_lines(tmp_path / "a")) == expected
+    with pytest.raises(ValueError, match=r"standard input:2 must be UTF-8"):
+        list(decoded([b"a\n", b"\xff\n"], "standard input"))
 
 
 def test_unequal_line_counts(tmp_path):

@@ -1,3 +1,4 @@
+import gzip
 import io
 import sys
 import time
@@ -64,8 +65,16 @@ def test_a_cut_line_is_said_with_its_number(run, tmp_path, capsys):
     )
 
 
+def test_reads_gzipped_lines(run, tmp_path):
+    (tmp_path / "in").write_bytes(b"\xef\xbb\xbfw1 w2\r\n\nw3\rw4\n")
+    (tmp_path / "in.gz").write_bytes(gzip.compress((tmp_path / "in").read_bytes()))
+    lines = lines_of(run, tmp_path / "in.gz")
+    assert lines == lines_of(run, tmp_path / "in")
+    assert len(lines) == 3
+
+
 def test_reads_standard_input(run, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("w1 w2\n\nw3 w4 w5 w6 w7\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"w1 w2\n\nw3 w4 w5\rw6 w7\n")))
     lines = lines_of(run, "-", changes=dict(max_source_tokens=4))
     assert len(lines) == 3
     assert lines[1] == ""
@@ -120,8 +129,8 @@ def test_the_command(run, tmp_path):
     ("arguments", "message"),
     [
         (["nowhere", "-"], "nowhere must be the folder of a run"),
-        (["RUN", "missing.txt"], "No such file"),
-        (["RUN", "BINARY"], "must be text in UTF-8"),
+        (["RUN", "missing.txt"], "must be a text file, and does not exist"),
+        (["RUN", "BINARY"], "must be UTF-8"),
         (["RUN", "-", "--model", "last"], "has no model 'last': it has best"),
         (["RUN", "-", "--n-best", "9"], "n_best must be from 1 to num_beams=3, got 9"),
         (["RUN", "-", "--beams", "0"], "num_beams must be at least 1, got 0"),

@@ -1,14 +1,28 @@
-"""Lines of text files, as people have them: gzipped or not, with whatever line ends."""
+"""Lines of text, read in one way everywhere: UTF-8, gzipped or not, with any line ends.
+
+A line ends at a line feed and nowhere else, so that aligned files stay aligned. A carriage return
+before it belongs to the end of the line, and one elsewhere belongs to the text. A byte order mark
+at the beginning is removed.
+"""
 
 import gzip
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
 WINDOWS = "Windows line ends removed"
+_GZIP = b"\x1f\x8b"
+# how other packed files begin, which are refused
+_PACKED = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+_LONGEST_BEGINNING = 6
 
 
 def _ignore(_: int) -> None:
@@ -17,68 +31,85 @@ def _ignore(_: int) -> None:
 
 @dataclass
 class Reading:
-    """What a reader tells while it reads: how far it came, and what it had to set right."""
+    """What a reader reports while it reads: bytes that were read, and what it set right."""
 
     advance: Callable[[int], None] = _ignore
     notes: Counter[str] = field(default_factory=Counter)
 
 
 def find(folder: Path, *names: str) -> Path | None:
-    """The first of `names` that stands in `folder`, as it is or gzipped."""
+    """Return the first of `names` that is in `folder`, plain or gzipped."""
     candidates = (folder / f"{name}{end}" for name in names for end in ("", ".gz"))
     return next((path for path in candidates if path.is_file()), None)
 
 
 def find_below(folder: Path, name: str) -> Path | None:
-    """`name`, as it is or gzipped, in `folder` or anywhere below it."""
+    """Return the file `name`, plain or gzipped, in `folder` or anywhere below it."""
     return find(folder, name) or next(
         (path for end in ("", ".gz") for path in sorted(folder.rglob(name + end))), None
     )
 
 
-def read_lines(path: Path, reading: Reading) -> Iterator[str]:
-    """The lines of a file without their ends; a ValueError names the line that is not UTF-8."""
+def read_lines(
+    path: Path, reading: Reading | None = None, *, may_be_empty: bool = False
+) -> Iterator[str]:
+    """Yield the lines of a text file without their ends; the file may be gzipped.
+
+    A ValueError says what is wrong with a file that is no such text, and in which line.
+    """
     try:
         with path.open("rb") as raw:
-            yield from _lines(path, raw, reading)
+            yield from _lines(path, raw, reading or Reading(), may_be_empty)
     except FileNotFoundError:
         raise ValueError(f"{path} must be a text file, and does not exist") from None
     except (gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path} must be a whole gzip file, got {error}: fetch it anew") from error
 
 
-def _lines(path: Path, raw: BinaryIO, reading: Reading) -> Iterator[str]:
-    stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+def _lines(path: Path, raw: BinaryIO, reading: Reading, may_be_empty: bool) -> Iterator[str]:
+    beginning = raw.read(_LONGEST_BEGINNING)
+    raw.seek(0)
+    for sign, kind in _PACKED.items():
+        if beginning.startswith(sign):
+            raise ValueError(f"{path} must be text, plain or gzipped, got {kind}: unpack it first")
+    packed = beginning.startswith(_GZIP) or path.suffix == ".gz"
+    stream: Iterable[bytes] = gzip.GzipFile(fileobj=raw) if packed else raw
     reached = number = 0
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(decoded(stream, str(path), reading), start=1):
         if number % 1_000 == 0:
             reading.advance(raw.tell() - reached)
             reached = raw.tell()
-        yield decode(line, path, number, reading)
+        yield line
     reading.advance(raw.tell() - reached)
-    if not number:
+    if not number and not may_be_empty:
         raise ValueError(f"{path} must hold text, and is empty")
 
 
-def decode(line: bytes, path: Path, number: int, reading: Reading) -> str:
-    """One line as text, without its end and without a byte order mark."""
-    line = line.removesuffix(b"\n")
-    if line.endswith(b"\r"):
-        line = line.rstrip(b"\r")
-        reading.notes[WINDOWS] += 1
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}:{number} must be UTF-8, got {line[error.start : error.start + 4]!r} at byte "
-            f"{error.start + 1} of the line: find its encoding and convert it, for example "
-            f"iconv -f latin1 -t utf-8 {path.name} > converted"
-        ) from error
-    return text.removeprefix("\ufeff") if number == 1 else text
+def decoded(lines: Iterable[bytes], name: str, reading: Reading | None = None) -> Iterator[str]:
+    """Yield lines of bytes, as a binary file gives them, as text without their ends.
+
+    >>> list(decoded([b"one\\r\\n", b"two\\rstill two"], "standard input"))
+    ['one', 'two\\rstill two']
+    """
+    reading = reading or Reading()
+    for number, line in enumerate(lines, start=1):
+        text = line.removesuffix(b"\n")
+        if text.endswith(b"\r"):
+            text = text.rstrip(b"\r")
+            reading.notes[WINDOWS] += 1
+        try:
+            decoded = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}:{number} must be UTF-8, got {text[error.start : error.start + 4]!r} at "
+                f"byte {error.start + 1} of the line: find its encoding and convert it, for "
+                f"example iconv -f latin1 -t utf-8 {Path(name).name} > converted"
+            ) from error
+        yield decoded.removeprefix("\ufeff") if number == 1 else decoded
 
 
 def aligned(sides: Sequence[Iterator[str]], names: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """Pairs of lines of two files that must have equally many."""
+    """Yield pairs of lines of two files, which must have equally many."""
     for number, (source, target) in enumerate(zip_longest(*sides), start=1):
         if source is None or target is None:
             short, long = names if source is None else reversed(names)
@@ -91,6 +122,6 @@ def aligned(sides: Sequence[Iterator[str]], names: Sequence[Path]) -> Iterator[t
 
 
 def read_pairs(source: Path, target: Path, reading: Reading) -> Iterator[tuple[str, str]]:
-    """Pairs of lines of two files that are aligned line by line."""
+    """Yield pairs of lines of two files that are aligned line by line."""
     paths = (source, target)
     return aligned([read_lines(path, reading) for path in paths], paths)

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from talkconv.data.lines import decoded, read_lines
 from talkconv.generation.text_generator import Output
 from talkconv.generation.text_model import TextModel
 from talkconv.messages import one_message
@@ -81,10 +82,10 @@ def _outputs(
     outputs_of: OutputsOf, model: TextModel, file: str, on_cut: CutLines
 ) -> Iterator[list[Output]]:
     if file != "-":
-        with open_text(Path(file)) as lines:
-            yield from outputs_of(_without_ends(lines, file))
+        yield from outputs_of(read_lines(Path(file), may_be_empty=True))
         return
-    lines_in = _without_ends(sys.stdin, "standard input")
+    # The bytes are read, because text mode ends a line at a lone carriage return, too.
+    lines_in = decoded(sys.stdin.buffer, "standard input")
     for window in windows(lines_in, model.settings.read_ahead):
         yield from outputs_of(window)
         on_cut.first += len(window)
@@ -118,19 +119,6 @@ def _fill(lines: Iterable[str], waiting: "Queue[str | Exception | None]") -> Non
         waiting.put(error)
     else:
         waiting.put(None)
-
-
-def open_text(path: Path) -> TextIO:
-    # A line ends at \n alone: a sentence may contain any of Unicode's other line separators.
-    return path.open(encoding="utf-8", newline="\n")
-
-
-def _without_ends(lines: Iterable[str], name: str) -> Iterator[str]:
-    try:
-        for line in lines:
-            yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} must be text in UTF-8: {error}") from error
 
 
 def _line(output: Output, number: int | None, scores: bool) -> str:
