@@ -3,6 +3,7 @@ from typer.testing import CliRunner
 
 from talkconv import doctor
 from talkconv.cli import app
+from talkconv.installing import install_command
 from talkconv.ops import cpu
 
 
@@ -30,7 +31,7 @@ def test_doctor_tells_how_to_install_what_is_missing(monkeypatch):
     ]
     monkeypatch.setattr("importlib.metadata.requires", lambda _: named)
     result = CliRunner().invoke(app, ["doctor"])
-    assert "missing: not_a_package – pip install 'talkconv[text]'" in result.output
+    assert f"missing: not_a_package – {install_command('text')}" in result.output
     assert "for_old_ones" not in result.output
 
 

@@ -1,4 +1,6 @@
-"""`talkconv`, and `python -m talkconv` for launchers that want a module."""
+"""The command line: `talkconv`, or `python -m talkconv` for launchers that need a module."""
+
+from talkconv.installing import install_command
 
 
 def main() -> None:
@@ -6,7 +8,7 @@ def main() -> None:
         from talkconv import cli
     except ImportError as error:
         raise SystemExit(
-            f"talkconv: the command line needs {error.name}: pip install 'talkconv[text]'"
+            f"talkconv: this command needs {error.name}: {install_command('text')}"
         ) from error
     cli.app()
 

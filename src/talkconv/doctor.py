@@ -1,4 +1,4 @@
-"""`talkconv doctor`: what runs here, and why."""
+"""`talkconv doctor`: it tells which kernels run on this machine, and why."""
 
 import importlib.metadata
 import platform
@@ -8,9 +8,11 @@ import torch
 import typer
 from packaging.requirements import Requirement
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import talkconv
+from talkconv.installing import install_command, reinstall_command
 from talkconv.machine import processor_name
 from talkconv.ops import cpu
 
@@ -25,7 +27,9 @@ def doctor() -> None:
     missing = missing_packages()
     for extra, packages in missing.items():
         console.print(
-            f"missing: {', '.join(packages)} – pip install 'talkconv\\[{extra}]'", highlight=False
+            f"missing: {', '.join(packages)} – {escape(install_command(extra))}",
+            highlight=False,
+            soft_wrap=True,
         )
     if not missing:
         console.print("all optional packages are installed")
@@ -36,6 +40,7 @@ def doctor() -> None:
 
 
 def findings() -> dict[str, str]:
+    """Return what the table shows: names and values."""
     return {
         "talkconv": talkconv.__version__,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -49,7 +54,7 @@ def findings() -> dict[str, str]:
 
 
 def missing_packages() -> dict[str, list[str]]:
-    """By extra, what this installation of talkconv names and does not find."""
+    """Return, for each extra, the packages that it needs and that are not installed."""
     extras = importlib.metadata.metadata("talkconv").get_all("Provides-Extra") or []
     found: dict[str, list[str]] = {}
     for requirement in map(Requirement, importlib.metadata.requires("talkconv") or ()):
@@ -63,7 +68,7 @@ def missing_packages() -> dict[str, list[str]]:
 
 
 def works() -> bool:
-    """The example that operation and definition agree on, worked out by hand."""
+    """Return True if the operation gives the result of a small example worked out by hand."""
     x = torch.arange(1.0, 6.0).view(1, 5, 1)
     half = torch.full_like(x, 0.5)
     out = 3 * talkconv.talk_conv(x, half, half, l_max=1, r_max=1).flatten()
@@ -77,9 +82,9 @@ def _cpu_kernel() -> str:
         return f"compiled, {kernel.isa} in use (also here: {', '.join(others) or 'none'})"
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     cure = (
-        f"{compiler} is here now: pip install --force-reinstall --no-deps talkconv builds it"
+        f"{compiler} is here now, and `{reinstall_command()}` builds the kernel"
         if compiler
-        else "no C++ compiler found; install one and reinstall talkconv"
+        else f"no C++ compiler was found; install one, then run `{reinstall_command()}`"
     )
     return f"none: plain PyTorch operations run instead, several times slower. {cure}"
 
