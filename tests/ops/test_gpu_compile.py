@@ -50,6 +50,44 @@ def test_every_way_compiles(tmp_path):
     assert_fits(compile_all(tmp_path, "--all"), names)
 
 
+def test_products_start_from_zero_and_loads_stay_in_flight():
+    """Tensor cores round toward zero; a loop that waits for its last load has no prefetch."""
+    run_python("-c", PRODUCTS)
+
+
+PRODUCTS = """
+import re
+
+import torch
+
+from talkconv.bench.gpu_compile import compile_ahead
+from talkconv.ops import gpu
+
+x, offsets = torch.empty(2, 999, 64), torch.empty(2, 999, 1)
+windows = gpu.Windows(offsets, offsets, 31, 31, 1.0, True)
+launch = gpu.plan_backward(x, x, windows, (x, offsets, offsets))
+for arch in (80, 90, 100):
+    compiled = compile_ahead(launch, "cuda", arch, 32)
+    product = r"(?:tt.dot|warp_group_dot|tc_gen5_mma) (.*?)[:{\\[]"
+    products = re.findall(product, compiled.asm["ttgir"])
+    assert len(products) == 6, products
+    starts = []
+    for product in products:
+        total, *uses_total = product.split(", ")[2:4]
+        assert re.match("%(cst|product)", total), f"a sum goes from tile to tile: {product}"
+        starts.append(total.startswith("%cst") or uses_total == ["%false"])
+    assert starts == [True] + 5 * [False], products
+    code = compiled.code()
+    loops = [code.inside(loop) for loop in code.loops]
+    pipelined = [loop for loop in loops if any(i.name == "LDGSTS" for i in loop)]
+    innermost = min(pipelined, key=len)
+    waits = [i.text for i in innermost if i.text.startswith("DEPBAR.LE SB0")]
+    assert waits, "the loop waits for no load"
+    for wait in waits:
+        assert int(wait.split(", ")[1], 16) >= 1, f"no load stays in flight: {wait}"
+"""
+
+
 def test_a_call_compiles_what_is_compiled_ahead():
     """Triton's own road of a call, up to the launch, on a GPU that exists only by name."""
     run_python("-c", CALL)

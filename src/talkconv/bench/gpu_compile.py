@@ -1,4 +1,4 @@
-"""Compiles launches of the GPU kernels ahead of time, for GPUs that need not be here."""
+"""Compiles launches of the GPU kernels ahead of time, for GPUs that need not be present."""
 
 import re
 import subprocess
@@ -13,29 +13,42 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from talkconv.bench.gpu_code import Code, read_code
 from talkconv.ops import gpu
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one program takes of its multiprocessor."""
+    """The resources of its multiprocessor that one program takes."""
 
     registers: int  # a thread
     spilled: int  # bytes a thread keeps in memory for lack of registers
     shared: int  # bytes
 
 
-def compile_ahead(launch: gpu.Launch, backend: str, arch: int | str, warp: int) -> Usage:
-    """As a first call on that GPU would: `backend` is cuda or hip, `warp` its threads."""
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as a GPU would run it, and what the compiler made on the way."""
+
+    usage: Usage
+    asm: dict[str, Any]
+
+    def code(self) -> Code:
+        """Return the machine code for an NVIDIA GPU."""
+        return read_code(_nvidia_tool("nvdisasm", "-c", self.asm["cubin"]))
+
+
+def compile_ahead(launch: gpu.Launch, backend: str, arch: int | str, warp: int) -> Compiled:
+    """Compile as a first call on that GPU would; `backend` is cuda or hip, `warp` its threads."""
     target = GPUTarget(backend, arch, warp)
     compiled = triton.compile(source_of(launch), target=target, options=launch.options)
     read = _usage_of_amdgcn if backend == "hip" else _usage_of_cubin
     registers, spilled = read(compiled.asm)
-    return Usage(registers, spilled, compiled.metadata.shared)
+    return Compiled(Usage(registers, spilled, compiled.metadata.shared), compiled.asm)
 
 
 def source_of(launch: gpu.Launch) -> Any:
-    """The kernel with types for arguments, specialized as Triton does it when called."""
+    """Return the kernel with types for arguments, specialized as Triton does it when called."""
     signature: dict[str, Any] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], Any] = {}
@@ -74,20 +87,25 @@ _POINTERS = {
 
 
 def _usage_of_cubin(asm: dict[str, Any]) -> tuple[int, int]:
-    """Registers and bytes of stack; these kernels put nothing there but what was spilled."""
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(asm["cubin"])
-        file.flush()
-        command = [str(tool), "-res-usage", file.name]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    """Return registers and bytes of stack, where these kernels put only what they spill."""
+    said = _nvidia_tool("cuobjdump", "-res-usage", asm["cubin"])
     found = re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", said)
     assert found is not None, f"cuobjdump says nothing about registers: {said}"
     registers, stack, local = map(int, found.groups())
     return registers, stack + local
 
 
+def _nvidia_tool(name: str, option: str, cubin: bytes) -> str:
+    """Return what a tool that comes with Triton prints about a cubin."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [str(tool), option, file.name]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def _usage_of_amdgcn(asm: dict[str, Any]) -> tuple[int, int]:
-    """Vector registers and bytes of scratch. Scalars that spill go to vector registers instead."""
+    """Return vector registers and bytes of scratch; scalars spill to vector registers instead."""
     fields = dict(re.findall(r"\.(\w+):\s+(\d+)", asm["amdgcn"]))
     return int(fields["vgpr_count"]), int(fields["private_segment_fixed_size"])

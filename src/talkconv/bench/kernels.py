@@ -157,7 +157,8 @@ def compilations(target: Target, chosen: list[Case]) -> list[dict[str, Any]]:
 
     rows = []
     for case in track(chosen, f"compiling for {target.name}", transient=True):
-        usage = compile_ahead(case.launch, target.backend, target.arch, target.warp)
+        compiled = compile_ahead(case.launch, target.backend, target.arch, target.warp)
+        usage = compiled.usage
         rows.append(
             dict(
                 target=target.name,

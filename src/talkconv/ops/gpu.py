@@ -6,6 +6,7 @@ numbers in `lengths` and `cu_seqlens` are clamped to the tensors by the kernels 
 
 import functools
 import math
+import warnings
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,27 @@ MOST_TOKENS = 2**30 - 2**10
 
 # Tensor cores multiply no fewer channels at a time; more would spill registers.
 FEWEST_CHANNELS, MOST_CHANNELS = 16, 32
+
+
+# Older NVIDIA GPUs have no bfloat16 and no copies to shared memory that run beside the sums.
+LEAST_CAPABILITY = (8, 0)
+
+
+@functools.cache
+def has_kernels_for(device: torch.device) -> bool:
+    """Return whether the kernels were made for this GPU; warn once about one that is too old."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return True
+    capability = torch.cuda.get_device_capability(device)
+    if capability >= LEAST_CAPABILITY:
+        return True
+    warnings.warn(
+        "talkconv's GPU kernels need an NVIDIA GPU of compute capability 8.0 (A100) or later; "
+        f"{device} has {'.'.join(map(str, capability))} and uses plain PyTorch operations: the "
+        "results are the same, several times slower.",
+        stacklevel=2,
+    )
+    return False
 
 
 @functools.cache
@@ -65,7 +87,7 @@ def talk_conv_backward(
     lengths: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients to x, left and right."""
+    """Return the gradients to x, left and right."""
     grads = x.new_empty(x.shape), left.new_empty(left.shape), right.new_empty(right.shape)
     if x.numel() == 0:
         return grads[0], grads[1].zero_(), grads[2].zero_()
@@ -98,7 +120,7 @@ class Launch:
     def options(self) -> dict[str, int | bool]:
         """For the compiler: 16 tokens of the block to a warp, and sums as they are written."""
         warps = self.arguments["BLOCK"] // 16
-        return dict(num_warps=warps, num_stages=2, enable_fp_fusion=False)
+        return dict(num_warps=warps, num_stages=3, enable_fp_fusion=False)
 
     def run(self, x: Tensor) -> None:
         """On the device of x and its current stream."""
@@ -189,19 +211,36 @@ def _sequence_arguments(
     tokens = out.shape[-2]
     if tokens > MOST_TOKENS:
         raise ValueError(f"on a GPU x has at most {MOST_TOKENS} tokens along time, got {tokens}")
+    ends = None if cu_seqlens is None else _ends(cu_seqlens, tokens)
     return dict(
         lengths=None if lengths is None else lengths.contiguous(),
-        cu_seqlens=None if cu_seqlens is None else cu_seqlens.contiguous(),
+        ends=ends,
         tokens=tokens,
-        sequences=out.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
+        sequences=out.shape[0] if ends is None else ends.shape[0] - 1,
     )
+
+
+def _ends(cu_seqlens: Tensor, tokens: int) -> Tensor:
+    """Return where sequences begin and end, from 0 to `tokens`, never falling: (S + 3,).
+
+    The first and the last one hold the rows that no sequence covers. Correct cu_seqlens leave both
+    empty; wrong ones cannot be reported without waiting for the GPU, but they must not lead outside
+    the tensors or leave a row of the results unwritten.
+    """
+    if cu_seqlens.shape[0] == 1 and tokens:
+        raise ValueError(
+            f"cu_seqlens must run from 0 to N = {tokens} (the rows of x), got 1 number; "
+            "for one sequence pass [0, N]"
+        )
+    inner = cu_seqlens.to(torch.int64).clamp(0, tokens).cummax(0).values
+    return torch.cat((inner.new_zeros(1), inner, inner.new_full((1,), tokens)))
 
 
 def _blocks(arguments: dict[str, Any]) -> int:
     """Blocks start anew with each sequence; packed, an upper bound without asking the GPU."""
     tokens, sequences, block = (arguments[name] for name in ("tokens", "sequences", "BLOCK"))
-    if arguments["cu_seqlens"] is not None:
-        return int(tokens // block + sequences) if sequences else 0
+    if arguments["ends"] is not None:
+        return int(tokens // block + sequences)
     return int(sequences * -(-tokens // block))
 
 

@@ -28,6 +28,12 @@ UNSPECIALIZED = (
 )
 
 
+# Elements from here on, infinities and NaN are wild: they are left out of the fast sums and added
+# one by one. Below it, rounding in float64 stays under 1e-6 even next to the largest element, and
+# bfloat16 pieces do not overflow.
+WILD = tl.constexpr(2.0**31)
+
+
 @triton.jit
 def _block_of_padded(slot, tokens, lengths, BLOCK: tl.constexpr):
     blocks = tl.cdiv(tokens, BLOCK)
@@ -40,32 +46,30 @@ def _block_of_padded(slot, tokens, lengths, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _block_of_packed(slot, tokens, cu_seqlens, sequences, BLOCK: tl.constexpr):
-    # Sequence s takes the slots from cu_seqlens[s] // BLOCK + s on: never fewer than it has blocks,
-    # and known without a table or a look at the lengths from the host. Spare slots own no token.
+def _block_of_packed(slot, ends, sequences, BLOCK: tl.constexpr):
+    # Sequence s takes the slots from ends[s] // BLOCK + s on: never fewer than it has blocks, and
+    # known without a table or a look at the lengths from the host. Spare slots own no token.
     low = slot * 0
     high = low + sequences - 1
     while low < high:
         middle = (low + high + 1) // 2
-        is_past = tl.load(cu_seqlens + middle).to(tl.int64) // BLOCK + middle > slot
+        is_past = tl.load(ends + middle) // BLOCK + middle > slot
         low = tl.where(is_past, low, middle)
         high = tl.where(is_past, middle - 1, high)
-    # wrong cu_seqlens cannot be reported from here; they must not lead outside the tensors either
-    begin = tl.load(cu_seqlens + low).to(tl.int64)
-    begin = tl.minimum(tl.maximum(begin, 0), tokens)
-    end = tl.load(cu_seqlens + low + 1).to(tl.int64)
-    end = tl.minimum(tl.maximum(end, begin), tokens)
-    block = tl.maximum(slot - begin // BLOCK - low, 0)
-    return slot * 0, begin, end - begin, end - begin, block
+    begin = tl.load(ends + low)
+    rows = tl.load(ends + low + 1) - begin
+    # the first and the last one stand for the rows that no sequence covers
+    length = tl.where((low > 0) & (low < sequences - 1), rows, 0)
+    return slot * 0, begin, rows, length, slot - begin // BLOCK - low
 
 
 @triton.jit
-def _own_block(slot, tokens, lengths, cu_seqlens, sequences, BLOCK: tl.constexpr):
+def _own_block(slot, tokens, lengths, ends, sequences, BLOCK: tl.constexpr):
     """Where a program works: (row of the batch, first row in time, rows, existing rows, block)."""
-    if cu_seqlens is None:
+    if ends is None:
         place = _block_of_padded(slot, tokens, lengths, BLOCK)
     else:
-        place = _block_of_packed(slot, tokens, cu_seqlens, sequences, BLOCK)
+        place = _block_of_packed(slot, ends, sequences, BLOCK)
     return place
 
 
@@ -82,11 +86,10 @@ def _reach(side, token, exists, MAX_OFFSET: tl.constexpr, SUM: tl.constexpr):
     """How far windows reach to one side: whole tokens, the part of one more, and whether that part
     moves with the offset (neither clamped nor at an integer); last, whether the offset is NaN."""
     offsets, stride, most_tokens, limit = side
-    offset = (token * 0).to(SUM)
+    # in float64 the product is exact for all narrower offsets, as in the compiled CPU kernel
+    offset = (token * 0).to(tl.float64)
     if offsets is not None:
-        offset = tl.load(offsets + token * stride, mask=exists, other=0)
-        if offset.dtype != tl.float64:
-            offset = offset.to(SUM)
+        offset = tl.load(offsets + token * stride, mask=exists, other=0).to(tl.float64)
     clamped = tl.where(offset > 0, tl.where(offset < MAX_OFFSET, offset, MAX_OFFSET), 0.0)
     reach = clamped * most_tokens
     # no token lies beyond the limit, and the conversion stays defined where the product is huge
@@ -140,28 +143,27 @@ def _split(values, dtype: tl.constexpr):
 
 
 @triton.jit
-def _add_product(weights, rows, total):
-    """total + weights @ rows: (BLOCK, TILE) @ (TILE, CHANNELS).
+def _product(weights, rows):
+    """weights @ rows: (BLOCK, TILE) @ (TILE, CHANNELS), from the tensor cores in float32.
 
-    A tile of one token is added by itself. Larger ones go to the tensor cores in pieces whose
-    products are exact; products too small for the last bit of the result are left out.
+    The operands are split into pieces whose products are exact; products that are too small for
+    the last bit of the result are left out. The largest pieces come last: tensor cores round their
+    accumulator toward zero, and a rounding of the small pieces' sum does not matter.
     """
-    if rows.shape[0] == 1:
-        total += tl.where(weights != 0, weights * rows.to(total.dtype), 0.0)
-    elif rows.dtype == tl.float32:
+    if rows.dtype == tl.float32:
         w_high, w_middle, w_low = _split(weights, tl.bfloat16)
         high, middle, low = _split(rows, tl.bfloat16)
-        total = tl.dot(w_low, high, total)
-        total = tl.dot(w_middle, middle, total)
-        total = tl.dot(w_high, low, total)
-        total = tl.dot(w_middle, high, total)
-        total = tl.dot(w_high, middle, total)
-        total = tl.dot(w_high, high, total)
+        product = tl.dot(w_low, high)
+        product = tl.dot(w_middle, middle, product)
+        product = tl.dot(w_high, low, product)
+        product = tl.dot(w_middle, high, product)
+        product = tl.dot(w_high, middle, product)
+        product = tl.dot(w_high, high, product)
     else:
         w_high, w_middle, _ = _split(weights, rows.dtype)
-        total = tl.dot(w_middle, rows, total)
-        total = tl.dot(w_high, rows, total)
-    return total
+        product = tl.dot(w_middle, rows)
+        product = tl.dot(w_high, rows, product)
+    return product
 
 
 @triton.jit
@@ -175,17 +177,7 @@ def _load_rows(x, token_stride, token, exists, channel, is_channel):
 
 
 @triton.jit
-def _of_kind(rows, kind):
-    """Kind 0: the finite elements; 1: a 1 for +infinity and NaN; 2: a 1 for -infinity and NaN."""
-    values = rows.to(tl.float32)
-    is_finite = values - values == 0
-    is_special = ~is_finite & tl.where(kind == 1, ~(values < 0), ~(values > 0))
-    finite = tl.where(is_finite, values, 0.0)
-    return tl.where(kind == 0, finite, is_special.to(tl.float32)).to(rows.dtype)
-
-
-@triton.jit
-def _walk(
+def _walk_by_products(
     x,
     stride,
     span,
@@ -193,36 +185,76 @@ def _walk(
     own,
     channel,
     is_channel,
-    kind,
     TRANSPOSED: tl.constexpr,
     MAX_OFFSET: tl.constexpr,
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
-    SUM: tl.constexpr,
 ):
-    """The walk over all tiles: (BLOCK, CHANNELS).
+    """Sum the rows of x in the windows of the block, `own`: (BLOCK, CHANNELS).
 
-    Sums the rows of x in the windows of the block, `own`; TRANSPOSED, what every token of the block
-    weighs in the windows of the rows.
+    TRANSPOSED, sum the rows by what every token of the block weighs in their windows. Wild elements
+    are left out; the second result tells whether there was one.
     """
     origin, lowest, highest = span
-    total = tl.zeros((BLOCK, channel.shape[0]), SUM)
+    total = tl.zeros((BLOCK, channel.shape[0]), tl.float32)
+    wild = tl.zeros((TILE, channel.shape[0]), tl.int1)
     block = tl.arange(0, BLOCK)
     for start in range(lowest, highest, TILE):
         token = (start + tl.arange(0, TILE)).to(tl.int64)
         exists = token < highest
         rows = _load_rows(x, stride, token, exists, channel, is_channel)
+        is_tame = tl.abs(rows.to(tl.float32)) < WILD
+        wild |= ~is_tame
+        rows = tl.where(is_tame, rows, 0.0).to(rows.dtype)
         at = (token - origin).to(tl.int32)
         if TRANSPOSED:
-            weights = _weights(block, at, _windows(sides, token, exists, MAX_OFFSET, SUM))
+            windows = _windows(sides, token, exists, MAX_OFFSET, tl.float32)
+            weights = _weights(block, at, windows)
         else:
             weights = tl.trans(_weights(at, block, own))
-        if kind is not None:
-            rows = _of_kind(rows, kind)
-            # NaN weights count only once, among the finite
-            weights = tl.where(kind == 0, weights, (weights != 0).to(SUM))
-        total = _add_product(weights, rows, total)
-    return total
+        # Each product starts from zero: tensor cores round toward zero, and a sum that went through
+        # their accumulator from tile to tile would drift with the window.
+        total += _product(weights, rows)
+    return total, tl.max(tl.max(wild.to(tl.int32), axis=1), axis=0) != 0
+
+
+@triton.jit
+def _walk_one_by_one(
+    x,
+    stride,
+    span,
+    sides,
+    own,
+    channel,
+    is_channel,
+    scale,
+    TRANSPOSED: tl.constexpr,
+    MAX_OFFSET: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SUM: tl.constexpr,
+):
+    """Sum as _walk_by_products() does, times scale, one token after the other in float64.
+
+    An element is added only to the windows that hold it, so NaN, infinities and elements near the
+    largest number change no other result. The weight is scaled first: two of the largest numbers
+    have a mean, although they have no sum.
+    """
+    origin, lowest, highest = span
+    total = tl.zeros((BLOCK, channel.shape[0]), tl.float64)
+    block = tl.arange(0, BLOCK)
+    for start in range(lowest, highest):
+        token = (start + tl.arange(0, 1)).to(tl.int64)
+        exists = token < highest
+        row = _load_rows(x, stride, token, exists, channel, is_channel).to(tl.float64)
+        at = (token - origin).to(tl.int32)
+        if TRANSPOSED:
+            windows = _windows(sides, token, exists, MAX_OFFSET, SUM)
+            weights = _weights(block, at, windows)
+        else:
+            weights = tl.trans(_weights(at, block, own))
+        weights = weights.to(tl.float64) * scale
+        total += tl.where(weights != 0, weights * row, 0.0)
+    return total.to(SUM)
 
 
 @triton.jit
@@ -234,30 +266,32 @@ def _sum(
     own,
     channel,
     is_channel,
+    scale,
     TRANSPOSED: tl.constexpr,
     MAX_OFFSET: tl.constexpr,
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
     SUM: tl.constexpr,
 ):
-    """The walk, with NaN and infinities kept inside the windows that hold them: 0 * NaN is NaN, so
-    a product carries one to the whole block. The few blocks that have one are walked again by kind.
+    """Return the scaled sums by products, or one by one where a product could not hold them.
+
+    0 * infinity is NaN, so a product would carry one infinity to the whole block.
     """
-    total = _walk(
-        x, stride, span, sides, own, channel, is_channel,
-        None, TRANSPOSED, MAX_OFFSET, BLOCK, TILE, SUM,
-    )  # fmt: skip
-    if TILE > 1:
-        has_special = tl.max(tl.max((total - total != 0).to(tl.int32), axis=1), axis=0) != 0
-        if has_special:
-            for kind in range(3):
-                found = _walk(
-                    x, stride, span, sides, own, channel, is_channel,
-                    kind, TRANSPOSED, MAX_OFFSET, BLOCK, TILE, SUM,
-                )  # fmt: skip
-                special = tl.where(kind == 1, float("inf"), float("-inf"))
-                special = tl.where(found > 0, total + special, total)
-                total = tl.where(kind == 0, found, special)
+    if tl.float64 == SUM:
+        total = _walk_one_by_one(
+            x, stride, span, sides, own, channel, is_channel, scale,
+            TRANSPOSED, MAX_OFFSET, BLOCK, SUM,
+        )  # fmt: skip
+    else:
+        total, is_wild = _walk_by_products(
+            x, stride, span, sides, own, channel, is_channel, TRANSPOSED, MAX_OFFSET, BLOCK, TILE
+        )
+        total *= scale.to(SUM)
+        if is_wild:
+            total = _walk_one_by_one(
+                x, stride, span, sides, own, channel, is_channel, scale,
+                TRANSPOSED, MAX_OFFSET, BLOCK, SUM,
+            )  # fmt: skip
     return total
 
 
@@ -268,7 +302,7 @@ def forward(
     right,
     out,
     lengths,
-    cu_seqlens,
+    ends,
     x_strides,
     left_strides,
     right_strides,
@@ -299,7 +333,7 @@ def forward(
     is_channel = channel < head_channels
     channel += head * head_channels
     batch, begin, rows, length, block = _own_block(
-        program // (heads * slices), tokens, lengths, cu_seqlens, sequences, BLOCK
+        program // (heads * slices), tokens, lengths, ends, sequences, BLOCK
     )
     x += batch * x_strides[0] + begin * x_strides[1]
     sides = (
@@ -316,12 +350,12 @@ def forward(
     highest = tl.where(origin < length, tl.minimum(origin + BLOCK + reach_right, length), lowest)
     total = _sum(
         x, x_strides[1], (origin, lowest, highest), sides, windows, channel, is_channel,
-        False, MAX_OFFSET, BLOCK, TILE, SUM,
+        1.0 / divisor.to(tl.float64), False, MAX_OFFSET, BLOCK, TILE, SUM,
     )  # fmt: skip
     row = batch * tokens + begin + own
     tl.store(
         out + row[:, None] * (heads * head_channels) + channel[None, :],
-        total * (1.0 / divisor.to(tl.float64)).to(SUM),
+        total,
         mask=(own < rows)[:, None] & is_channel[None, :],
     )
 
@@ -345,7 +379,7 @@ def backward(
     grad_left,
     grad_right,
     lengths,
-    cu_seqlens,
+    ends,
     grad_out_strides,
     x_strides,
     left_strides,
@@ -368,7 +402,7 @@ def backward(
     program = tl.program_id(0).to(tl.int64)
     head = program % heads
     batch, begin, rows, length, block = _own_block(
-        program // heads, tokens, lengths, cu_seqlens, sequences, BLOCK
+        program // heads, tokens, lengths, ends, sequences, BLOCK
     )
     grad_out += batch * grad_out_strides[0] + begin * grad_out_strides[1]
     x += batch * x_strides[0] + begin * x_strides[1]
@@ -397,27 +431,29 @@ def backward(
     # a sum over a head's channels cancels where a sum over a window does not: float64
     left_dot = tl.zeros((BLOCK,), tl.float64)
     right_dot = tl.zeros((BLOCK,), tl.float64)
+    scale = 1.0 / divisor.to(tl.float64)
     for start in range(0, head_channels, CHANNELS):
         channel = start + tl.arange(0, CHANNELS)
         is_channel = channel < head_channels
         channel += head * head_channels
         total = _sum(
             grad_out, grad_out_strides[1], span, sides, windows, channel, is_channel,
-            True, MAX_OFFSET, BLOCK, TILE, SUM,
+            scale, True, MAX_OFFSET, BLOCK, TILE, SUM,
         )  # fmt: skip
         tl.store(
             grad_x + row[:, None] * (heads * head_channels) + channel[None, :],
-            tl.where(exists[:, None], total * (1.0 / divisor.to(tl.float64)).to(SUM), 0.0),
+            tl.where(exists[:, None], total, 0.0),
             mask=is_row[:, None] & is_channel[None, :],
         )
         # an edge that moves takes in more of the token it stands on
         grad = _load_rows(grad_out, grad_out_strides[1], own, exists, channel, is_channel)
+        grad = grad.to(tl.float64) * scale
         edge = _load_rows(x, x_strides[1], before, left_moves, channel, is_channel)
-        left_dot += tl.sum(grad.to(tl.float64) * edge.to(tl.float64), axis=1)
+        left_dot += tl.sum(grad * edge.to(tl.float64), axis=1)
         edge = _load_rows(x, x_strides[1], after, right_moves, channel, is_channel)
-        right_dot += tl.sum(grad.to(tl.float64) * edge.to(tl.float64), axis=1)
+        right_dot += tl.sum(grad * edge.to(tl.float64), axis=1)
 
-    left_dot = tl.where(left_moves, left_dot * l_max / divisor, 0.0)
+    left_dot = tl.where(left_moves, left_dot * l_max, 0.0)
     _store_offset_grads(grad_left + row * heads + head, left_dot, is_nan, is_row)
-    right_dot = tl.where(right_moves, right_dot * r_max / divisor, 0.0)
+    right_dot = tl.where(right_moves, right_dot * r_max, 0.0)
     _store_offset_grads(grad_right + row * heads + head, right_dot, is_nan, is_row)

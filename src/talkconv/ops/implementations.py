@@ -39,7 +39,7 @@ def talk_conv_backward(
 
 def _compiled_for(x: Tensor) -> ModuleType | None:
     if not x.is_cpu:
-        return gpu
+        return gpu if gpu.has_kernels_for(x.device) else None
     if cpu.find_kernel() is not None:
         return cpu
     _warn_no_kernel()
