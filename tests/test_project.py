@@ -1,5 +1,6 @@
 """Pins that stand in two places agree, and the tree in CONTRIBUTING.md is the tree."""
 
+import importlib.metadata
 import re
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def test_ruff_and_mypy_are_pinned_alike():
     assert f"mypy=={mypy}\n" in text("constraints.txt")
 
 
-def test_the_version_stands_once_more_in_pyproject():
-    assert f'version = "{talkconv.__version__}"' in text("pyproject.toml")
+def test_the_version_stands_in_the_package_alone():
+    assert not re.search(r"^version =", text("pyproject.toml"), flags=re.MULTILINE)
+    assert importlib.metadata.version("talkconv") == talkconv.__version__
 
 
 def files_of_the_tree():
