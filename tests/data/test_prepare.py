@@ -110,8 +110,9 @@ def test_special_names_in_running_text_are_text(tmp_path):
     prepared = prepare("language_modelling", WORDS, tmp_path / "raw", tmp_path / "out")
     tokens = prepared.split("train")[0]["tokens"]
     assert tokens == [4, 3, 3, 5, 3, 2]
-    # a line ends with </s>, but a prompt does not
-    assert tokens[:-1] == prepared.tokenizer()(prepared.lines("valid")[0])["input_ids"]
+    # a line ends with </s>; a prompt begins after the end of a line, and is open
+    prompt = prepared.tokenizer()(prepared.lines("valid")[0])["input_ids"]
+    assert prompt == [2, *tokens[:-1]]
 
 
 def test_subwords_for_running_text(tmp_path):
@@ -120,7 +121,7 @@ def test_subwords_for_running_text(tmp_path):
         "language_modelling", settings, write_text(tmp_path / "raw"), tmp_path / "out"
     )
     tokens = [*chain(*prepared.split("test")["tokens"])]
-    assert prepared.tokenizer().decode(tokens[1:]).startswith("= A title =")
+    assert prepared.tokenizer().decode(tokens[1:]).startswith(" = A title =")
 
 
 def test_text_that_others_segmented(tmp_path):

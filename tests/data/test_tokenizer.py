@@ -11,8 +11,9 @@ from transformers import AutoTokenizer
 import talkconv.models  # noqa: F401  AutoTokenizer knows the tokenizer from here on
 from talkconv.data.moses import Moses
 from talkconv.data.settings import DataSettings
+from talkconv.data.text_rules import make_rules
 from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer, make_tokenizer
-from talkconv.data.vocabulary import bpe_backend, word_backend
+from talkconv.data.vocabulary import bpe_backend, byte_backend, word_backend
 
 TEXTS = {
     "de": ["Ein Mann schläft nicht.", "Wie geht's dir?"],
@@ -135,8 +136,41 @@ def test_a_prompt_is_open():
     settings = DataSettings(corpus="text")
     backend = word_backend({"a": 3, "b": 2})
     tokenizer = make_tokenizer(backend, settings, open_ended=True)
-    assert tokenizer("a b")["input_ids"] == tokenizer.encode("a b") == [4, 5]
-    assert tokenizer("")["input_ids"] == []
+    assert tokenizer("a b")["input_ids"] == tokenizer.encode("a b") == [2, 4, 5]
+    assert tokenizer("")["input_ids"] == [2]
+    assert tokenizer.encode("a b", add_special_tokens=False) == [4, 5]
+
+
+@pytest.mark.parametrize("kind", ["moses", "none", "bytes"])
+def test_a_continuation_fits_to_its_prompt(kind, tmp_path):
+    """transformers' pipeline decodes new ids alone, and appends their text to the prompt."""
+    lines = ["A man doesn't sleep.", "He left, and came back."]
+    settings = DataSettings(
+        corpus="text", tokenizer=kind, vocabulary=None if kind == "none" else 300
+    )
+    if kind == "bytes":
+        backend = byte_backend(iter(lines), 300)
+    else:
+        words = Counter(
+            word for line in lines for word in make_rules(kind, "en", {}).words(line).split()
+        )
+        backend = word_backend(words) if kind == "none" else bpe_backend(words, 300)
+    make_tokenizer(backend, settings, open_ended=True).save_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
+    for line in lines:
+        ids = tokenizer(line)["input_ids"]
+        assert tokenizer.decode(ids, skip_special_tokens=True) == line
+        padded = torch.tensor([[tokenizer.pad_token_id, *ids]])
+        assert tokenizer.decode(padded, skip_special_tokens=True) == [line]
+        prompt = line.split(" ")[0]
+        # a pipeline cuts where the ids of the prompt end
+        length = len(tokenizer(prompt)["input_ids"])
+        assert prompt + tokenizer.decode(ids[length:]) == line
+    comma = tokenizer(lines[1])["input_ids"]
+    if kind != "none":
+        length = len(tokenizer("He left")["input_ids"])
+        assert tokenizer.decode(torch.tensor(comma[length:])) == ", and came back."
+    assert tokenizer.decode([]) == ""
 
 
 def test_all_ways_to_encode_and_decode_agree(tokenizer):

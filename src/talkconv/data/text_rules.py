@@ -11,6 +11,8 @@ from talkconv.data.vocabulary import split_at_spaces
 # The settings of a recipe that the rules depend on.
 RULE_SETTINGS = ("lowercase", "normalize", "split_hyphens", "protected")
 
+_WORD = "word"
+
 
 class SpaceRules:
     """Split text at spaces, because others tokenized it; they may have segmented it, too.
@@ -114,6 +116,20 @@ class RawRules:
 
     def plain(self, text: str) -> str:
         return self.subwords(text)
+
+
+def continued(rules: "TextRules", subwords: str) -> str:
+    """Return the raw text that continues another text, with the space between the two, if any.
+
+    >>> continued(MosesRules(Moses("en")), "the ball .")
+    ' the ball.'
+    >>> continued(MosesRules(Moses("en")), ", and ran")
+    ', and ran'
+    """
+    if isinstance(rules, RawRules) or not subwords:
+        return rules.text(subwords)
+    # What follows a word tells where the space is.
+    return rules.text(f"{_WORD} {subwords}").removeprefix(_WORD)
 
 
 TextRules = SpaceRules | MosesRules | RawRules

@@ -13,8 +13,8 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from talkconv.data.bpe import Pair
 from talkconv.data.settings import DataSettings
 from talkconv.data.specials import BOS, EOS, PAD, UNK
-from talkconv.data.text_rules import RULE_SETTINGS, TextRules, make_rules
-from talkconv.data.vocabulary import let_texts_end
+from talkconv.data.text_rules import RULE_SETTINGS, TextRules, continued, make_rules
+from talkconv.data.vocabulary import frame_texts
 from talkconv.files import write_text
 
 Ids = Sequence[int]
@@ -36,8 +36,9 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
     """A transformers tokenizer that applies the rules of a recipe around its vocabulary.
 
     `tokenizer(text)` reads the source's language, `tokenizer(text_target=text)` the target's, and
-    `decode` writes the target's. The tokenizer of a language model leaves a prompt open; all others
-    append </s>.
+    `decode` writes the target's. Texts end with </s>. Those of a language model begin with it
+    instead, as each line of its training data begins after the end of another one; ids without it
+    are the continuation of a line, and decode() puts the space before it that belongs there.
 
     >>> tokenizer = load_tokenizer("data/multi30k_de_en/tokenizer")  # doctest: +SKIP
     >>> ids = tokenizer("Ein Mann schläft.")["input_ids"]  # ends with </s>  # doctest: +SKIP
@@ -119,8 +120,9 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
     ) -> str | list[str]:
         """Return the raw text of ids in the target's language, or a list for a list of rows."""
         found = super().decode(token_ids, skip_special_tokens=skip_special_tokens, **kwargs)
-        text = self._rules[self.target_lang].text
-        return text(found) if isinstance(found, str) else [text(each) for each in found]
+        if isinstance(found, str):
+            return self._text(found, token_ids)
+        return [self._text(each, row) for each, row in zip(found, token_ids, strict=True)]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Return the raw text of subwords in the target's language."""
@@ -137,6 +139,14 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
             # This writes all files to a folder of its own and uploads them.
             self.push_to_hub(kwargs.pop("repo_id", Path(save_directory).name), **kwargs)
         return (*files, str(shim))
+
+    def _text(self, subwords: str, ids: Any) -> str:
+        rules = self._rules[self.target_lang]
+        if not self.init_kwargs.get("open_ended"):
+            return rules.text(subwords)
+        row = numpy.asarray(ids).reshape(-1)
+        first = next((each for each in row if each != self.pad_token_id), self.eos_token_id)
+        return rules.text(subwords) if first == self.eos_token_id else continued(rules, subwords)
 
     def _subwords(self, text: Any, lang: str) -> Any:
         rules = self._rules[lang]
@@ -178,16 +188,17 @@ def make_tokenizer(
 ) -> TaLKConvTokenizer:
     """Make a tokenizer that applies the recipe's rules around `backend`.
 
-    `codes` are the merges of the file settings.codes. An `open_ended` one, for a language model,
-    does not append </s>, so that the network goes on with the text.
+    `codes` are the merges of the file settings.codes. An `open_ended` tokenizer, for a language
+    model, puts </s> before a text instead of after it, so that the network goes on with the text.
     """
-    let_texts_end(backend, with_eos=not open_ended)
+    frame_texts(backend, open_ended=open_ended)
     return TaLKConvTokenizer(
         tokenizer_object=backend,
         text_tokenizer=settings.tokenizer,
         source_lang=settings.source_lang,
         target_lang=settings.target_lang,
         **{rule: settings.as_dict()[rule] for rule in RULE_SETTINGS},
+        open_ended=open_ended,
         codes=None if codes is None else [" ".join(pair) for pair in codes],
         auto_map={"AutoTokenizer": [None, f"{_SHIM}.TaLKConvTokenizer"]},
         bos_token=BOS,

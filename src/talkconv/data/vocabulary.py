@@ -130,15 +130,19 @@ def _finish(backend: Tokenizer) -> Tokenizer:
     return _add_specials(backend)
 
 
-def let_texts_end(backend: Tokenizer, *, with_eos: bool) -> None:
-    """Append </s> to every text, or nothing: a language model goes on where its prompt stops."""
-    specials = [(EOS, backend.token_to_id(EOS))] if with_eos else []
+def frame_texts(backend: Tokenizer, *, open_ended: bool) -> None:
+    """Let every text end with </s>, or begin with it and be `open_ended`.
+
+    A language model reads lines one after another. A prompt begins after the end of the line before
+    it, and has no end of its own, so that the network goes on with it.
+    """
     backend.post_processor = processors.TemplateProcessing(
-        single=f"$A {EOS}" if with_eos else "$A", special_tokens=specials
+        single=f"{EOS} $A" if open_ended else f"$A {EOS}",
+        special_tokens=[(EOS, backend.token_to_id(EOS))],
     )
 
 
 def _add_specials(backend: Tokenizer) -> Tokenizer:
-    let_texts_end(backend, with_eos=True)
+    frame_texts(backend, open_ended=False)
     backend.add_special_tokens([AddedToken(name, special=True) for name in SPECIALS])
     return backend

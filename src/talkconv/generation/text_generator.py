@@ -122,6 +122,9 @@ class TextGenerator:
             return ids
         # A prompt begins after the end of the line before, and its own end is open.
         eos = self.tokenizer.eos_token_id
+        if ids and ids[0] == eos:
+            return ids
+        # Tokenizers of other libraries, and of older runs, do not say so.
         return [eos, *(ids[:-1] if ids and ids[-1] == eos else ids)]
 
     def _cut(self, source: list[int]) -> list[int]:
