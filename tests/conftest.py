@@ -47,3 +47,9 @@ def shared() -> Path:
 def fixtures(shared) -> Path:
     """The folder with the answers of other people's programs."""
     return shared / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def authors(fixtures) -> Path:
+    """Checkpoints of the authors' own networks and what those networks answered."""
+    return fixtures / "authors"

@@ -16,7 +16,7 @@ MAY_IMPORT = {
     # for AutoTokenizer, which must know the tokenizer when it knows the networks
     "models": {"ops", "layers", "search", "data"},
     "data": set(),
-    "runs": {"models", "data"},
+    "runs": {"search", "models", "data"},
     "generation": {"search", "models", "data", "runs"},
     "evaluation": {"models", "data", "runs", "generation"},
     "training": {"layers", "models", "data", "runs", "generation", "evaluation"},

@@ -48,7 +48,7 @@ def convert(
 ) -> None:
     """Turn a checkpoint of the authors' networks into a model folder with its tokenizer."""
     # transformers takes seconds to import, which the other commands need not wait for
-    from talkconv.models.convert import convert_command
+    from talkconv.runs.convert import convert_command
 
     convert_command(checkpoint, dictionaries, out)
 

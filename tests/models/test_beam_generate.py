@@ -208,6 +208,21 @@ def test_prompts_of_a_language_model(monkeypatch):
     assert ours.tolist() == theirs.tolist()
 
 
+def test_greedy_search_is_a_beam_of_one(monkeypatch):
+    lengths = set()
+    for seed in range(4):
+        model, source = lively(seed), tokens(5, 7, seed=seed)
+        with monkeypatch.context() as patch:
+            patch.setattr(GenerationMixin, "_sample", lambda *args, **kwargs: refuse())
+            ours = model.generate(source, max_new_tokens=15)
+        theirs = GenerationMixin.generate(
+            model, source, past_key_values=TaLKConvCache(), max_new_tokens=15
+        )
+        assert ours.tolist() == theirs.tolist()
+        lengths |= {(row != 1).sum().item() for row in ours}
+    assert len(lengths) > 1
+
+
 def test_explicit_defaults_stay_on_the_fast_road(monkeypatch):
     both(
         seq2seq(),

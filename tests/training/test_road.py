@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from transformers import AutoModelForSeq2SeqLM
 from typer.testing import CliRunner
 
 from talkconv.cli import app
+from talkconv.data.tokenizer import load_tokenizer
 from tests.data.cases import write, write_pairs, write_segmented, write_text
 
 SMALL = [
@@ -51,6 +53,13 @@ def talkconv(*words, text=None) -> str:
     return result.output
 
 
+def by_transformers(folder, line) -> str:
+    """Return what a user of transformers gets who passes no settings."""
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), load_tokenizer(folder)
+    outputs = model.generate(**tokenizer([line], return_tensors="pt"))
+    return tokenizer.batch_decode(outputs, skip_special_tokens=True)[0]
+
+
 @pytest.mark.parametrize("recipe", ROADS)
 def test_from_raw_files_to_scores(recipe, tmp_path):
     write_raw, changes, line = ROADS[recipe]
@@ -61,6 +70,8 @@ def test_from_raw_files_to_scores(recipe, tmp_path):
     assert f"Next: talkconv evaluate {run}" in said
     # empty lines stay empty lines
     assert talkconv("generate", run, text=f"{line}\n\n{line}\n").split("\n")[1] == ""
+    if recipe == "multi30k_de_en":
+        assert by_transformers(run / "best", line) == talkconv("generate", run, text=line).strip()
     for split in {"multi30k_en_de": ["test", "test2017"]}.get(recipe, ["test"]):
         assert SCORES[recipe] in talkconv("evaluate", run, "--split", split)
         assert (run / "evaluation" / f"{split}.json").is_file()

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from transformers import GenerationConfig
 from typer.testing import CliRunner
 
 from talkconv.cli import app
@@ -74,6 +75,9 @@ def test_the_best_choice_becomes_the_default(run, chosen):
     again = open_run(run, "averaged")
     for ours, theirs in zip(opened.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
+    for folder in ("best", "averaged"):
+        config = GenerationConfig.from_pretrained(run / folder)
+        assert (config.num_beams, config.length_penalty) == (SETTINGS.num_beams, 1.5)
     report = evaluate_run(run, "valid")
     assert report.about["model"] == "averaged"
     assert report.about["generation"]["length_penalty"] == 1.5

@@ -166,6 +166,8 @@ class TextGenerator:
             pad=self.network.config.pad_token_id or 0,
             length_penalty=settings.length_penalty,
             rules=self._rules(begin),
+            # one beam is greedy search, which ends with the first end
+            early_stopping=settings.num_beams == 1,
             step_penalty=settings.stepwise_length_penalty,
             limits=begin + limits,
         )

@@ -9,7 +9,13 @@ from transformers import initialization as init
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
-from talkconv.models.beam_generate import can_search, is_sharded, merged_settings, search
+from talkconv.models.beam_generate import (
+    can_search,
+    is_sharded,
+    merged_settings,
+    search,
+    with_length,
+)
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.search_step import NetworkStep
@@ -92,6 +98,7 @@ class TaLKConvPreTrainedModel(PreTrainedModel, GenerationMixin):
         transformers documents the arguments.
         """
         defaults: Any = self.generation_config
+        kwargs = with_length(defaults, generation_config, kwargs)
         settings, others = merged_settings(defaults, generation_config, kwargs)
         if settings.cache_implementation is not None:
             raise ValueError(

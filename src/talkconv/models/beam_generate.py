@@ -3,12 +3,15 @@
 transformers' own beam search sorts all words of all beams and reads the prompt once for each beam.
 Ours sorts few words and reads the prompt once for each sentence, and finds the same outputs. It
 knows the settings in `_KNOWN`; a call with others (sampling, more outputs, other processors of
-scores) goes to transformers' search.
+scores) goes to transformers. Greedy search is a beam search with one beam.
 """
 
 import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed
 from torch import Tensor, nn
@@ -27,7 +30,8 @@ from transformers.integrations.fsdp import is_fsdp_managed_module
 
 from talkconv.search.beam_search import BeamSettings, beam_search, candidates
 from talkconv.search.hypotheses import Rules
-from talkconv.search.network import end_tokens
+from talkconv.search.limits import longest_output
+from talkconv.search.network import Ints, end_tokens
 
 # The settings that our search follows.
 _KNOWN = {
@@ -44,6 +48,10 @@ _KNOWN = {
     "eos_token_id",
     "pad_token_id",
     "decoder_start_token_id",
+    # settings of our own, which transformers keeps without following them
+    "max_ratio",
+    "max_extra",
+    "stepwise_length_penalty",
 }
 # Settings without an effect on beam search: those of sampling, and a note.
 _IDLE = {
@@ -83,6 +91,28 @@ _PROCESSORS = (
 _CRITERIA = (MaxLengthCriteria, EosTokenCriteria)
 
 
+def with_length(
+    defaults: GenerationConfig, given: GenerationConfig | None, kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return `kwargs` such that a length which the call names is not overruled by the network's.
+
+    transformers prefers max_new_tokens to max_length and min_new_tokens to min_length, even if only
+    the network's own settings have the former. Our limits by the length of the source go, too.
+    """
+    kwargs = dict(kwargs)
+
+    def is_named(name: str) -> bool:
+        return kwargs.get(name) is not None or getattr(given, name, None) is not None
+
+    for total, new in (("max_length", "max_new_tokens"), ("min_length", "min_new_tokens")):
+        if is_named(total) and not is_named(new) and getattr(defaults, new) is not None:
+            kwargs[new] = None
+    if is_named("max_length") or is_named("max_new_tokens"):
+        ours = [name for name in ("max_ratio", "max_extra") if hasattr(defaults, name)]
+        kwargs.update(dict.fromkeys(ours))
+    return kwargs
+
+
 def merged_settings(
     defaults: GenerationConfig, given: GenerationConfig | None, kwargs: dict[str, Any]
 ) -> tuple[GenerationConfig, dict[str, Any]]:
@@ -101,10 +131,9 @@ def can_search(settings: GenerationConfig, inputs: dict[str, Any], vocab_size: i
     others = chosen.keys() - _KNOWN - _IDLE
     given = {name for name, value in inputs.items() if value is not None}
     return (
-        chosen.get("num_beams", 1) > 1
-        and all(_NEUTRAL.get(name) == chosen[name] for name in others if name[0] != "_")
+        all(_NEUTRAL.get(name) == chosen[name] for name in others if name[0] != "_")
         and given <= _INPUTS
-        and vocab_size >= candidates(settings.num_beams, _end_tokens(settings))
+        and vocab_size >= candidates(chosen.get("num_beams", 1), _end_tokens(settings))
     )
 
 
@@ -124,12 +153,13 @@ def search(
     # transformers repeats every input for each beam, but our search reads a prompt once
     rows = slice(None, None, generation_config.num_beams)
     prompt = input_ids[rows]
-    step = model.search_step(
-        len(prompt),
-        _rows(model_kwargs.get("attention_mask"), rows),
-        _rows(_states(model_kwargs.get("encoder_outputs")), rows),
-    )
+    mask = _rows(model_kwargs.get("attention_mask"), rows)
+    states = _rows(_states(model_kwargs.get("encoder_outputs")), rows)
     settings = _beam_settings(generation_config, prompt.shape[1])
+    if states is not None:
+        limits = _limits(generation_config, settings, prompt.shape[1], _lengths(states, mask))
+        settings = replace(settings, limits=limits)
+    step = model.search_step(len(prompt), mask, states)
     found = beam_search(step, prompt.cpu().numpy(), settings)
     best = found.best(generation_config.num_return_sequences)
     tokens = torch.from_numpy(best.tokens).flatten(0, 1)
@@ -144,13 +174,40 @@ def _beam_settings(config: GenerationConfig, prompt: int) -> BeamSettings:
         max_length=config.max_length,
         pad=next(iter(eos), 0) if pad is None else int(pad),
         length_penalty=config.length_penalty,
-        early_stopping=config.early_stopping,
+        # one beam is greedy search, which ends with the first end
+        early_stopping=config.early_stopping if config.num_beams > 1 else True,
+        step_penalty=getattr(config, "stepwise_length_penalty", None) or 0.0,
         rules=Rules(
             eos=eos,
             min_length=max(config.min_length or 0, prompt + (config.min_new_tokens or 0)),
             no_repeat_ngram=config.no_repeat_ngram_size or 0,
         ),
     )
+
+
+def _limits(
+    config: GenerationConfig, settings: BeamSettings, prompt: int, lengths: list[int]
+) -> Ints | None:
+    """Return the most tokens of each output by the lengths of their sources, if limited."""
+    max_ratio, max_extra = (getattr(config, name, None) for name in ("max_ratio", "max_extra"))
+    if max_ratio is None or max_extra is None:
+        return None
+    longest = partial(
+        longest_output,
+        max_length=settings.max_length - prompt,
+        min_length=settings.rules.min_length - prompt,
+        max_ratio=max_ratio,
+        max_extra=max_extra,
+    )
+    return np.array([prompt + longest(length) for length in lengths])
+
+
+def _lengths(states: Tensor, mask: Tensor | None) -> list[int]:
+    """Return the tokens of each source: states (B, S, dim), mask (B, S) 0 at padding."""
+    if mask is None:
+        return [states.shape[1]] * len(states)
+    lengths: list[int] = mask.sum(dim=1).tolist()
+    return lengths
 
 
 def _end_tokens(config: GenerationConfig) -> tuple[int, ...]:

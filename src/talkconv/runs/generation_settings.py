@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from talkconv.search.limits import longest_output
+
 
 @dataclass(frozen=True)
 class GenerationSettings:
@@ -76,9 +78,14 @@ class GenerationSettings:
             raise ValueError("max_ratio and max_extra must not both be 0: nothing could be written")
 
     def longest(self, source_tokens: int) -> int:
-        """The most tokens that an output of such a source may have."""
-        allowed = int(self.max_ratio * source_tokens) + self.max_extra
-        return max(1, self.min_length, min(self.max_length, allowed))
+        """Return the most tokens that an output may have for a source of so many tokens."""
+        return longest_output(
+            source_tokens,
+            max_length=self.max_length,
+            min_length=self.min_length,
+            max_ratio=self.max_ratio,
+            max_extra=self.max_extra,
+        )
 
     def changed(self, changes: Mapping[str, Any]) -> "GenerationSettings":
         """With other values where `changes` has any, None being none."""

@@ -15,8 +15,8 @@ from talkconv.conventions import LANGUAGE_MODELLING, TRANSLATION
 from talkconv.data.tokenizer import load_tokenizer
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
-from talkconv.models.convert import TARGET_TOKENIZER
 from talkconv.runs.card import CARD, RunCard
+from talkconv.runs.convert import TARGET_TOKENIZER
 
 
 @dataclass(frozen=True)

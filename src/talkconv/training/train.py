@@ -24,7 +24,8 @@ from talkconv.models import (
 )
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.runs import checkpoints
-from talkconv.runs.card import BEST, LAST
+from talkconv.runs.card import BEST, LAST, RunCard
+from talkconv.runs.generation_config import follow
 from talkconv.training.arguments import RunArguments, arguments
 from talkconv.training.begin_run import Beginning, plan_run, write_run
 from talkconv.training.interrupt import Interrupt
@@ -181,6 +182,8 @@ def _trainer(
     examples = examples_of(prepared.split("train"))
     batches = Batches(examples, tokens=settings.tokens, seed=settings.seed)
     model = build_model(recipe, len(tokenizer))
+    # the card has the settings of `talkconv tune`, if it ran before training went on
+    follow(model, RunCard.read(out).generation)
     step = 0 if beginning.state is None else beginning.state.global_step
     record.say(
         f"{out}: {model.num_parameters() / 1e6:.1f}M parameters, {len(examples.lengths[0]):,} rows "

@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from talkconv.models.convert import TARGET_TOKENIZER, convert
+from talkconv.runs.convert import TARGET_TOKENIZER, convert
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_nothing_remains_when_writing_fails(separate, tmp_path, monkeypatch):
     def fail(*arguments, **settings):
         raise OSError("no space left")
 
-    monkeypatch.setattr("talkconv.models.convert.tokenizer_of", fail)
+    monkeypatch.setattr("talkconv.runs.convert.tokenizer_of", fail)
     result = run(separate[0], *separate[1], tmp_path / "model")
     assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
     assert "no space left" in result.output

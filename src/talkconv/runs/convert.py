@@ -10,6 +10,8 @@ from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.dictionary import SPECIALS, read_dictionary, tokenizer_of
 from talkconv.models.fairseq import read_checkpoint
 from talkconv.models.weights import network_of
+from talkconv.runs.generation_config import follow
+from talkconv.runs.generation_settings import GenerationSettings
 
 # where the tokenizer of the target side stands when it is another than the source's
 TARGET_TOKENIZER = "target_tokenizer"
@@ -38,6 +40,7 @@ def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvPr
     """
     check_new(out)
     model = network_of(read_checkpoint(checkpoint))
+    follow(model, GenerationSettings())
     vocabularies = _vocabularies(model, dictionaries)
     with new_folder(out) as unfinished:
         model.save_pretrained(unfinished)
