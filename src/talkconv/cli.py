@@ -91,7 +91,8 @@ def train(
     ] = None,
 ) -> None:
     """Train a recipe's network. Ctrl-C saves; --resume goes on exactly there."""
-    from talkconv.training.train import Request, train_command
+    from talkconv.training.command import train_command
+    from talkconv.training.request import Request
 
     train_command(Request(recipe, overrides or [], data, out, resume, seeds))
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 import torch
 
-from talkconv.data.batching import Position
+from talkconv.data.position import Position
 from talkconv.files import replace_folder
 from talkconv.runs import checkpoints
 from talkconv.runs.checkpoints import (

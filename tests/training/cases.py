@@ -20,7 +20,8 @@ from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import word_backend
 from talkconv.training.record import Record, read_log
-from talkconv.training.train import Outcome, Request, train
+from talkconv.training.request import Outcome, Request
+from talkconv.training.train_run import train_run
 
 WORDS = [f"w{number}" for number in range(20)]
 SETTINGS = dict(corpus="pairs", source_lang="de", target_lang="en")
@@ -92,7 +93,7 @@ def write_recipe(path: Path, task: str = "translation", **sections) -> Path:
 
 
 def run(request: Request, console: Console | None = None) -> Outcome:
-    return train(request, console or Console(file=io.StringIO()))
+    return train_run(request, console or Console(file=io.StringIO()))
 
 
 def go_on(request: Request, *overrides: str) -> Request:
@@ -126,7 +127,7 @@ class StopAfter(Record):
 
 def stop_at(monkeypatch, step) -> None:
     monkeypatch.setattr(StopAfter, "at", step)
-    monkeypatch.setattr("talkconv.training.train.Record", StopAfter)
+    monkeypatch.setattr("talkconv.training.fit.Record", StopAfter)
 
 
 def cli(*words) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from datasets import disable_progress_bars
 from rich.console import Console
 from transformers.utils.logging import disable_progress_bar
 
-from talkconv.training.train import Request
+from talkconv.training.request import Request
 from tests.training.cases import write_prepared, write_recipe
 
 

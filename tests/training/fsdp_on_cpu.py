@@ -11,7 +11,9 @@ from accelerate.state import PartialState
 from accelerate.utils import DistributedType
 from rich.console import Console
 
-from talkconv.training import train as room
+from talkconv.training import fit as room
+from talkconv.training.request import Request
+from talkconv.training.train_run import train_run
 
 told = room.arguments
 
@@ -26,5 +28,5 @@ if __name__ == "__main__":
     room.arguments = as_if_on_gpus
     room._check_machine = lambda recipe: None
     recipe, data, out, *overrides = sys.argv[1:]
-    request = room.Request(recipe, overrides, Path(data), Path(out), resume=True)
-    room.train(request, Console(quiet=os.environ["RANK"] != "0"))
+    request = Request(recipe, overrides, Path(data), Path(out), resume=True)
+    train_run(request, Console(quiet=os.environ["RANK"] != "0"))

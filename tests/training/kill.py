@@ -19,7 +19,8 @@ from transformers.utils.logging import disable_progress_bar
 
 from talkconv.runs.checkpoints import staging_folder
 from talkconv.training.record import Record
-from talkconv.training.train import Request, train
+from talkconv.training.request import Request
+from talkconv.training.train_run import train_run
 
 
 def start(request: Request, began: int) -> int:
@@ -38,7 +39,7 @@ def start(request: Request, began: int) -> int:
         Record.open = open_and_tell
         torch.save = slowly
         with (Path(request.out).parent / f"{request.out.name}.txt").open("a") as output:
-            code = 0 if train(request, Console(file=output)).finished else 2
+            code = 0 if train_run(request, Console(file=output)).finished else 2
     except BaseException:
         traceback.print_exc()
     finally:

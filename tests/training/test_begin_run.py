@@ -14,7 +14,7 @@ from talkconv.runs.card import RunCard
 from talkconv.training.begin_run import card_of
 from talkconv.training.recipe import read_recipe
 from talkconv.training.record import read_log
-from talkconv.training.train import Request
+from talkconv.training.request import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
 
 
@@ -28,7 +28,7 @@ def test_a_finished_run_is_left_alone_or_given_more_steps(request_for):
     assert "is finished, at step 3" in said.getvalue()
     assert same(before, weights(request.out / "last"))
     more = go_on(request, "training.max_steps=5")
-    assert run(more).state.global_step == 5
+    assert run(more).step == 5
     assert [line["step"] for line in read_log(request.out) if "loss" in line] == [2, 4]
 
 

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from talkconv.cli import app
 from talkconv.training.record import read_log
-from talkconv.training.train import Request, train
+from talkconv.training.request import Request
+from talkconv.training.train_run import train_run
 from tests.training.cases import write_recipe
 
 
@@ -35,7 +36,7 @@ def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prep
     )
     path = write_recipe(tmp_path / "tiny.toml", **sections)
     alone = Request(str(path), ["training.accumulation=4"], prepared(), tmp_path / "one")
-    train(alone, silence)
+    train_run(alone, silence)
 
     out = tmp_path / "two"
     train_two = ["talkconv", "train", path, "--data", prepared(), "--out", out]
@@ -44,7 +45,7 @@ def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prep
     # one process says it, once
     assert done.stdout.count("from step 0 to 4") == 1
     # another number of processes goes on with it
-    train(
+    train_run(
         Request(alone.recipe, [*alone.overrides, "training.max_steps=8"], alone.data, out, True),
         silence,
     )
@@ -69,7 +70,7 @@ def test_a_network_spread_over_processes_trains_and_goes_on_like_a_whole_one(
     )
     path = write_recipe(tmp_path / "tiny.toml", **sections)
     alone = Request(str(path), ["training.accumulation=4"], prepared(), tmp_path / "one")
-    train(alone, silence)
+    train_run(alone, silence)
     two = tmp_path / "two"
     for steps in (4, 8):
         changes = ["training.fsdp=true", f"training.max_steps={steps}"]

@@ -2,13 +2,13 @@ import json
 
 import pytest
 from safetensors.torch import load_file
-from transformers.trainer_callback import TrainerState
 
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import open_run
+from talkconv.training.progress import Progress
 from talkconv.training.recipe import read_recipe
+from talkconv.training.request import Outcome, Request
 from talkconv.training.seeds import REPORT, choose, train_seeds
-from talkconv.training.train import Outcome, Request
 from tests.training.cases import cli, stop_at, write_recipe
 
 
@@ -19,7 +19,7 @@ def request_(tmp_path, prepared):
 
 
 def test_all_seeds_are_trained_and_the_best_by_validation_is_chosen(request_, silence):
-    assert train_seeds(request_, 3, silence)
+    assert train_seeds(request_, 3, silence).finished
     report = json.loads((request_.out / REPORT).read_text())
     assert [line["seed"] for line in report["seeds"]] == [1, 2, 3]
     scores = {line["seed"]: line["score"] for line in report["seeds"]}
@@ -63,9 +63,8 @@ def test_of_equal_scores_the_lower_loss_is_chosen(request_, tmp_path):
 
     def outcome(bleu, loss):
         metrics = {"step": 2, "eval_loss": loss, "eval_bleu": bleu}
-        state = TrainerState(best_global_step=2, best_metric=bleu, log_history=[metrics])
-        return Outcome(tmp_path, recipe, state)
+        return Outcome(tmp_path, recipe, Progress(2, 2, (metrics,)))
 
     outcomes = [outcome(0.0, 3.0), outcome(0.0, 2.0), outcome(0.0, 2.5)]
     assert choose(outcomes) is outcomes[1]
-    assert choose([*outcomes, outcome(0.1, 9.0)]).state.best_metric == 0.1
+    assert choose([*outcomes, outcome(0.1, 9.0)]).best_score == 0.1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from talkconv.training.train import Request
+from talkconv.training.request import Request
 from tests.training.cases import cli, losses, run, stop_at
 
 
@@ -66,7 +66,7 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
     assert "already holds a run of recipe translation (at step 2): go on with --resume" in refused(
         request.recipe, *place
     )
-    assert "was begun with model.dim = 8, which cannot become 16" in refused(
+    assert "was begun with model.dim = 8, and it cannot become 16" in refused(
         request.recipe, *place, "--resume", "model.dim=16"
     )
     assert "holds a run of recipe translation, not of" in refused(

@@ -28,12 +28,13 @@ def test_a_run_of_each_task_has_everything_in_its_folder(task, request_for):
     request = request_for(task, training=dict(validate_by=TASKS[task], validate_limit=3))
     outcome = run(request)
     assert outcome.finished
-    assert outcome.state.global_step == 12
+    assert outcome.step == 12
     assert sorted(path.name for path in request.out.iterdir()) == [
         "best",
         "checkpoints",
         "last",
         "log.jsonl",
+        "origin.json",
         "recipe.toml",
         "run.json",
         "tensorboard",
@@ -95,7 +96,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(task, request_for,
         stop_at(monkeypatch, step)
         outcome = run(request)
         assert not outcome.finished
-        assert outcome.state.global_step == step
+        assert outcome.step == step
         request = go_on(request)
         monkeypatch.undo()
     assert run(request).finished
@@ -164,13 +165,13 @@ def test_early_stopping(request_for):
     said = io.StringIO()
     outcome = run(request, Console(file=said, width=200))
     assert outcome.finished
-    assert outcome.state.global_step == 6
-    assert outcome.state.best_global_step == 2
+    assert outcome.step == 6
+    assert outcome.best_step == 2
     assert "no better network in 2 validations: done" in said.getvalue()
     again = go_on(request)
-    assert run(again).state.global_step == 6
+    assert run(again).step == 6
     more = go_on(request, "training.patience=3")
-    assert run(more).state.global_step == 8
+    assert run(more).step == 8
 
 
 def test_a_loss_that_is_no_number_ends_training(request_for):
@@ -215,8 +216,8 @@ def test_patience_waits_for_a_score_above_0_and_ties_are_broken_by_loss(request_
     scores(monkeypatch, (0, 5), (0, 4), (0, 4.5), (0, 3), (1, 3), (1, 2.5), (1, 2.6), (0, 2.4))
     outcome = run(request)
     # by the first score alone it would have ended at step 6 with the network of step 2
-    assert outcome.state.global_step == 16
-    assert outcome.state.best_global_step == 12
+    assert outcome.step == 16
+    assert outcome.best_step == 12
     best = [line["step"] for line in read_log(request.out) if "valid_loss" in line]
     assert best == [2, 4, 6, 8, 10, 12, 14, 16]
 
@@ -226,9 +227,9 @@ def test_patience_may_be_given_and_taken_on_the_way(request_for, monkeypatch):
     scores(monkeypatch, (5, 1), (4, 1), (3, 1), (2, 1), (1, 1))
     run(request)
     more = go_on(request, "training.patience=3", "training.max_steps=12")
-    assert run(more).state.global_step == 8
+    assert run(more).step == 8
     without = go_on(request, "training.patience=none", "training.max_steps=10")
-    assert run(without).state.global_step == 10
+    assert run(without).step == 10
 
 
 def test_weights_of_another_network_are_refused(request_for):

@@ -9,8 +9,8 @@ from talkconv.data.batching import Batches, examples_of
 from talkconv.data.prepared import open_prepared
 from talkconv.models import TaLKConvForCausalLM
 from talkconv.runs.generation_settings import GenerationSettings
+from talkconv.training.fit import build_model
 from talkconv.training.recipe import read_recipe
-from talkconv.training.train import build_model
 from talkconv.training.validate import Validation, score_outputs, spread, validation_loss
 from tests.training.cases import write_recipe
 

@@ -31,9 +31,9 @@ def peaks(steps: int = STEPS, tokens: int = TOKENS) -> dict[str, int | None]:
 def train(mixer: str, steps: int, tokens: int) -> int | None:
     """Train for some steps and return the most bytes that this process has held."""
     # transformers takes seconds to import, which commands without networks need not wait for.
+    from talkconv.training.fit import build_model
     from talkconv.training.recipe import read_recipe
     from talkconv.training.schedule import make_optimizer
-    from talkconv.training.train import build_model
 
     recipe = read_recipe(RECIPE, [f"model.mixer={mixer}"])
     network = build_model(recipe, VOCABULARY).train()

@@ -7,7 +7,7 @@ stream is two numbers, and any number of processes can read it side by side.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,20 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from talkconv.conventions import IGNORED_LABEL
+from talkconv.data.position import START, Position
 from talkconv.data.specials import EOS, PAD, SPECIALS
 
 PAD_ID, EOS_ID = SPECIALS.index(PAD), SPECIALS.index(EOS)
 Rows = NDArray[np.int64]
-
-
-class Position(NamedTuple):
-    """A place in the endless stream of batches."""
-
-    epoch: int = 0
-    batch: int = 0
-
-
-START = Position()
 
 
 class Column:

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-from datasets import Dataset, concatenate_datasets
+from typing import TYPE_CHECKING, Any
 
 from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data.settings import DataSettings
-from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from talkconv.data.tokenizer import TaLKConvTokenizer
 
 FORMAT = 1
 CARD = "data.json"
@@ -57,12 +59,18 @@ class Prepared:
     def splits(self) -> list[str]:
         return list(self.card["splits"])
 
-    def split(self, name: str) -> Dataset:
+    def split(self, name: str) -> "Dataset":
         """Columns source and target, or tokens: each row a list of int32, </s> at its end."""
+        # it takes a second to import, which reading the card need not wait for
+        from datasets import Dataset, concatenate_datasets
+
         shards = sorted((self.folder / self._known(name)).glob("*.arrow"))
         return concatenate_datasets([Dataset.from_file(str(shard)) for shard in shards])
 
-    def tokenizer(self) -> TaLKConvTokenizer:
+    def tokenizer(self) -> "TaLKConvTokenizer":
+        # transformers takes seconds to import, which reading the card need not wait for
+        from talkconv.data.tokenizer import load_tokenizer
+
         return load_tokenizer(self.folder / "tokenizer")
 
     def texts(self, name: str) -> tuple[list[str], list[str]]:

@@ -24,7 +24,8 @@ from talkconv.models import TaLKConvForConditionalGeneration
 from talkconv.runs.open_run import open_run
 from talkconv.training.recipe import Recipe, read_recipe
 from talkconv.training.record import read_log
-from talkconv.training.train import Request, train
+from talkconv.training.request import Request
+from talkconv.training.train_run import train_run
 
 RECIPE = "toy"
 # why, and what to type
@@ -84,7 +85,7 @@ def _check_mixer(recipe: Recipe) -> None:
 def _train(request: Request, console: Console) -> float:
     """The seconds it took."""
     began = time.monotonic()
-    if not train(request, console).finished:
+    if not train_run(request, console).finished:
         raise ValueError(
             f"training was interrupted. To go on without the page: {request.command()}"
         )

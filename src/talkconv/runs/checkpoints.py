@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from talkconv.data.batching import Position
+from talkconv.data.position import Position
 from talkconv.files import (
     next_folder,
     recover,

@@ -1,35 +1,65 @@
-"""The folder of a run: what may begin or go on there, and what stands in it before training."""
+"""Plans a run: what may begin or go on in its folder. It needs neither torch nor transformers."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import tomli_w
-from transformers.trainer_callback import TrainerState
 
-from talkconv.data.prepared import Prepared
+from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.files import write_text
 from talkconv.runs import checkpoints
 from talkconv.runs.card import CARD, RunCard
-from talkconv.training.recipe import MODEL_KEYS, Recipe, as_toml, make_recipe, override, read_toml
-from talkconv.training.training_settings import CHANGEABLE
-
-RECIPE = "recipe.toml"
+from talkconv.training.origin import ORIGIN, Origin
+from talkconv.training.processes import launch_id, process
+from talkconv.training.progress import Progress
+from talkconv.training.recipe import (
+    MODEL_KEYS,
+    Recipe,
+    RecipeFile,
+    as_toml,
+    read_recipe_file,
+    read_toml,
+)
+from talkconv.training.request import Request
+from talkconv.training.resumed_recipe import RECIPE, differences, resumed_recipe
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """Where a run begins: at the start, or at its last checkpoint."""
+class Plan:
+    """What a request leads to: a recipe, its data, a folder, and where in the run to begin."""
 
     recipe: Recipe
+    out: Path
+    prepared: Prepared
+    origin: Origin
+    # None means that the run begins at the start
     checkpoint: Path | None = None
-    state: TrainerState | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def finished(self) -> bool:
+        return self.progress.finished(self.recipe.training)
+
+
+def plan_run(request: Request) -> Plan:
+    """Say what to do for a request, or raise a ValueError; nothing is written."""
+    file = read_recipe_file(request.recipe)
+    recipe = file.recipe(request.overrides)
+    out = request.out or Path("runs") / recipe.name
+    if not (out / CARD).exists():
+        if out.exists() and (not out.is_dir() or _foreign(out)):
+            raise ValueError(f"{out} holds something else than a run: choose another --out")
+        prepared = open_prepared(request.data or Path("data") / recipe.name)
+        check_data(prepared, recipe)
+        return Plan(
+            recipe, out, prepared, Origin(file.sections, list(request.overrides), launch_id())
+        )
+    return _plan_resume(request, file, out)
 
 
 def check_data(prepared: Prepared, recipe: Recipe) -> None:
-    """Prepared data must be what the recipe is for."""
+    """Raise a ValueError unless prepared data is what the recipe is for."""
     folder = prepared.folder
     anew = f"prepare it anew: talkconv prepare {recipe.name} --raw DIR --out DIR"
     if prepared.task != recipe.task:
@@ -38,59 +68,31 @@ def check_data(prepared: Prepared, recipe: Recipe) -> None:
             f"{prepared.task}: give another --data, or {anew}"
         )
     was, now = ({"data": as_toml(asdict(each))} for each in (prepared.settings, recipe.data))
-    for key, old, new in _differences(was, now):
+    for key, old, new in differences(was, now):
         raise ValueError(
             f"{folder} was prepared with {key} = {old}, but the recipe has {new}: give another "
             f"--data, {key}={old}, or {anew}"
         )
 
 
-def plan_run(
-    out: Path, recipe: Recipe, overrides: Sequence[str], prepared: Prepared, *, resume: bool
-) -> Beginning:
-    """What to do in `out`, which this leaves untouched."""
-    if not (out / CARD).exists():
-        if out.exists() and (not out.is_dir() or _foreign(out)):
-            raise ValueError(f"{out} holds something else than a run: choose another --out")
-        check_data(prepared, recipe)
-        return Beginning(recipe)
-    card = RunCard.read(out)
-    found = checkpoints.checkpoints_of(out)
-    if not resume:
-        where = f"at step {checkpoints.step_of(found[-1])}" if found else "without a checkpoint yet"
-        raise ValueError(
-            f"{out} already holds a run of recipe {card.recipe} ({where}): go on with --resume, or "
-            "choose another --out"
-        )
-    recipe = _resumed_recipe(out, card, recipe, overrides)
-    check_data(prepared, recipe)
-    if card.fingerprint != prepared.fingerprint:
-        raise ValueError(
-            f"{out} was trained with another vocabulary than that of {prepared.folder}: give its "
-            f"own data, --data {card.data}, or begin a new run in another --out"
-        )
-    if not found:
-        return Beginning(recipe)
-    state = _check_checkpoint(found[-1], recipe)
-    return Beginning(recipe, found[-1], state)
-
-
-def write_run(out: Path, beginning: Beginning, prepared: Prepared) -> None:
-    """Everything that stands in a run before its first step."""
-    recipe = beginning.recipe
+def write_run(plan: Plan) -> None:
+    """Write everything that stands in a run before its first step."""
+    recipe, out = plan.recipe, plan.out
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover_run(out)
-    card = card_of(recipe, prepared)
+    card = card_of(recipe, plan.prepared)
     sections = recipe.sections()
     if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
         # `talkconv tune` may have found better ones than the recipe's
         card = replace(card, generation=RunCard.read(out).generation)
     write_text(out / RECIPE, tomli_w.dumps(sections))
+    plan.origin.write(out)
     # the card comes last: a folder without it is no run yet
     card.write(out)
 
 
 def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:
+    """Return the card of a new run."""
     return RunCard(
         task=recipe.task,
         recipe=recipe.name,
@@ -104,32 +106,58 @@ def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:
     )
 
 
-def _resumed_recipe(out: Path, card: RunCard, asked: Recipe, overrides: Sequence[str]) -> Recipe:
-    """The run's own recipe with the changes that a run may be given as it goes on."""
-    if card.recipe != asked.name:
+def _plan_resume(request: Request, file: RecipeFile, out: Path) -> Plan:
+    card, origin = RunCard.read(out), Origin.read(out)
+    found = checkpoints.checkpoints_of(out)
+    if not (request.resume or _restarted(origin)):
+        where = f"at step {checkpoints.step_of(found[-1])}" if found else "without a checkpoint yet"
         raise ValueError(
-            f"{out} holds a run of recipe {card.recipe}, not of {asked.name}: choose another --out"
+            f"{out} already holds a run of recipe {card.recipe} ({where}): go on with --resume, or "
+            "choose another --out"
         )
+    if card.recipe != file.name:
+        raise ValueError(
+            f"{out} holds a run of recipe {card.recipe}, not of {file.name}: choose another --out"
+        )
+    prepared = _data_of_run(request, card, out)
+    recipe, origin = resumed_recipe(out, file, request.overrides, origin)
+    check_data(prepared, recipe)
+    if card.fingerprint != prepared.fingerprint:
+        raise ValueError(
+            f"{out} was trained with another vocabulary than that of {prepared.folder}: give its "
+            f"own data, --data {card.data}, or begin a new run in another --out"
+        )
+    if not found:
+        return Plan(recipe, out, prepared, origin)
+    _check_checkpoint(found[-1], recipe)
+    return Plan(recipe, out, prepared, origin, found[-1], Progress.read(found[-1]))
+
+
+def _restarted(origin: Origin | None) -> bool:
+    """Tell whether torchrun restarted this process in a run that the same start has begun.
+
+    The first process decides for all: if it refuses, torchrun ends the others too.
+    """
+    launch = launch_id()
+    if launch is None:
+        return False
+    return process() > 0 or (origin is not None and origin.launch == launch)
+
+
+def _data_of_run(request: Request, card: RunCard, out: Path) -> Prepared:
+    """Open the data of a run: that of the request, or that which the run began with."""
+    if request.data is not None or card.data is None:
+        return open_prepared(request.data or Path("data") / card.recipe)
     try:
-        sections = read_toml(out / RECIPE)
-        before = make_recipe(card.recipe, sections)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{out / RECIPE} must be the recipe of this run: {error}") from error
-    for change in overrides:
-        override(sections, change)
-    now = make_recipe(card.recipe, sections)
-    for key, old, new in _differences(before.sections(), now.sections()):
-        section, _, name = key.partition(".")
-        if section != "generation" and not (section == "training" and name in CHANGEABLE):
-            raise ValueError(
-                f"{out} was begun with {key} = {old}, which cannot become {new} on the way: leave "
-                "the change out, or begin a new run in another --out"
-            )
-    return now
+        return open_prepared(card.data)
+    except ValueError as error:
+        raise ValueError(
+            f"the data of {out} is not where it was: {error}, or give --data"
+        ) from None
 
 
-def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> TrainerState:
-    """A checkpoint must be whole and of this network."""
+def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> None:
+    """Raise a ValueError unless a checkpoint is complete and of this network."""
     files = [checkpoints.STATE, checkpoints.POSITION, "config.json", "model.safetensors"]
     if not recipe.training.fsdp:
         files += ["optimizer.pt", "scheduler.pt"]
@@ -147,25 +175,9 @@ def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> TrainerState:
                 f"{checkpoint} is of another network, with {key} = {saved[key]} where this run has "
                 f"{getattr(wanted, key)}: remove the folder, or train in another --out"
             )
-    state: TrainerState = TrainerState.load_from_json(str(checkpoint / checkpoints.STATE))
-    return state
 
 
 def _foreign(out: Path) -> bool:
-    """Whether a folder without a card holds anything but what a killed beginning leaves."""
-    return any(path.name != RECIPE and not path.name.startswith(".") for path in out.iterdir())
-
-
-def _differences(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    """section.key, and its two values, wherever two recipes differ."""
-    for section in before:
-        old, new = before[section], after.get(section)
-        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-            if old != new:
-                yield section, old, new
-            continue
-        for key in dict.fromkeys([*old, *new]):
-            if old.get(key) != new.get(key):
-                yield f"{section}.{key}", old.get(key), new.get(key)
+    """Tell whether a folder without a card holds more than a killed beginning leaves."""
+    ours = {RECIPE, ORIGIN}
+    return any(path.name not in ours and not path.name.startswith(".") for path in out.iterdir())

@@ -8,13 +8,13 @@ from typing import Any
 from transformers import EarlyStoppingCallback, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import TrainerControl, TrainerState
 
-from talkconv.data.batching import Position
+from talkconv.data.position import Position
 from talkconv.files import write_text
 from talkconv.runs import checkpoints
 from talkconv.runs.card import LAST
+from talkconv.training.collectives import any_process, wait_for_all
 from talkconv.training.interrupt import Interrupt
-from talkconv.training.patience import out_of_patience, validations_since_best
-from talkconv.training.processes import any_process, wait_for_all
+from talkconv.training.progress import Progress
 from talkconv.training.record import Record
 from talkconv.training.training_settings import TrainingSettings
 
@@ -118,9 +118,8 @@ class StopWithoutImprovement(EarlyStoppingCallback):
         control: TrainerControl,
         metric_value: float,
     ) -> None:
-        self.early_stopping_patience_counter = validations_since_best(
-            state, self._settings.validate_by
-        )
+        since = Progress.of(state).since_best(self._settings.validate_by)
+        self.early_stopping_patience_counter = since
 
     def on_evaluate(  # type: ignore[override]
         self,
@@ -131,7 +130,7 @@ class StopWithoutImprovement(EarlyStoppingCallback):
         **kwargs: Any,
     ) -> None:
         super().on_evaluate(args, state, control, metrics, **kwargs)
-        if out_of_patience(state, self._settings):
+        if Progress.of(state).out_of_patience(self._settings):
             self._record.say(f"no better network in {self._settings.patience} validations: done")
             control.should_save = True
 

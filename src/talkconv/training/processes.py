@@ -1,9 +1,9 @@
-"""The processes that torchrun started for a run, as each of them sees the others."""
+"""The processes that torchrun started for a run, as it tells each of them about the others."""
 
 import os
+import socket
 
-import torch
-import torch.distributed as dist
+import psutil
 
 
 def process() -> int:
@@ -16,16 +16,17 @@ def processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def wait_for_all() -> None:
-    """Wait until every process has come here."""
-    if dist.is_initialized():
-        dist.barrier()
+def launch_id() -> str | None:
+    """Return a text that identifies one start of torchrun; None without torchrun.
 
-
-def any_process(value: bool, device: torch.device) -> bool:
-    """Tell whether `value` is true in any process; all processes must ask together."""
-    if not dist.is_initialized():
-        return value
-    asked = torch.tensor(float(value), device=device)
-    dist.all_reduce(asked, dist.ReduceOp.MAX)
-    return bool(asked)
+    It stays the same when torchrun restarts its processes. A name that the user gave with
+    --rdzv-id is such a text for all machines; without one it is the process that runs torchrun on
+    this machine.
+    """
+    name = os.environ.get("TORCHELASTIC_RUN_ID")
+    if name is None:
+        return None
+    if name != "none":
+        return name
+    launcher = psutil.Process(os.getppid())
+    return f"{socket.gethostname()} {launcher.pid} {launcher.create_time()}"

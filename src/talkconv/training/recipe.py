@@ -1,7 +1,9 @@
 """Recipes: TOML files read into typed settings, with overrides from the command line."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_type_hints
@@ -23,6 +25,8 @@ else:
 
 # the prepared data has the vocabulary
 _NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size"}
+# a recipe is checked before its vocabulary is known: this one is large enough for any cutoffs
+_LARGE_VOCABULARY = 10_000_000
 # the keys of [model], with their types
 MODEL_KEYS = {
     name: kind
@@ -55,7 +59,7 @@ class Recipe:
     name: str
     task: str
     data: DataSettings
-    # what NetworkSettings takes, the preset's values among them
+    # all of NetworkSettings but the vocabulary
     model: dict[str, Any]
     training: TrainingSettings
     generation: GenerationSettings
@@ -64,7 +68,7 @@ class Recipe:
     def __post_init__(self) -> None:
         check_task(self.task)
         # sizes that do not fit each other are refused as soon as the recipe is read
-        network = self.network(vocab_size=10_000_000)
+        network = self.network(_LARGE_VOCABULARY)
         if network.has_encoder == (self.task == LANGUAGE_MODELLING):
             needs = "no encoder" if network.has_encoder else "an encoder"
             raise ValueError(
@@ -113,16 +117,41 @@ def recipe_names() -> list[str]:
     return sorted(path.stem for path in recipes_folder().glob("*.toml"))
 
 
-def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A recipe by the name of a shipped one or by its path, with `section.key=value` changes."""
+@dataclass(frozen=True)
+class RecipeFile:
+    """A recipe file as it was read."""
+
+    path: Path
+    sections: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def recipe(self, overrides: Sequence[str] = ()) -> Recipe:
+        """Return the recipe with `section.key=value` changes."""
+        sections = deepcopy(self.sections)
+        for change in overrides:
+            override(sections, change)
+        try:
+            return make_recipe(self.name, sections)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from error
+
+
+def read_recipe_file(name_or_path: str | Path) -> RecipeFile:
+    """Read the file of a shipped recipe by its name, or any recipe file by its path."""
     path = _find(str(name_or_path))
-    sections = read_toml(path)
-    for change in overrides:
-        override(sections, change)
-    try:
-        return make_recipe(path.stem, sections)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    return RecipeFile(path, read_toml(path))
+
+
+def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe by the name of a shipped one or by its path, with `section.key=value` changes.
+
+    >>> read_recipe("toy", ["training.max_steps=500"]).training.max_steps
+    500
+    """
+    return read_recipe_file(name_or_path).recipe(overrides)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -190,12 +219,18 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
         elif key != "preset":
             changes[key] = typed(value, MODEL_KEYS[key], f"model.{key}")
     if "preset" not in values:
-        return changes
+        return _resolved(changes)
     name = typed(values["preset"], str, "model.preset")
     ground = {
         key: value for key, value in preset_settings(name).items() if key not in _NOT_IN_RECIPES
     }
-    return {**ground, **changes}
+    return _resolved({**ground, **changes})
+
+
+def _resolved(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of a network, of which some are given."""
+    network = NetworkSettings(**model, vocab_size=_LARGE_VOCABULARY)
+    return {key: getattr(network, key) for key in MODEL_KEYS}
 
 
 def override(sections: dict[str, Any], change: str) -> None:
@@ -213,6 +248,27 @@ def override(sections: dict[str, Any], change: str) -> None:
         values[key] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         values[key] = text.strip()
+
+
+def as_override(key: str, value: Any) -> str:
+    """Return a change as the command line takes it.
+
+    >>> as_override("training.betas", (0.9, 0.98)), as_override("training.patience", None)
+    ('training.betas=[0.9, 0.98]', 'training.patience=none')
+    """
+    return f"{key}={toml_text(value)}"
+
+
+def toml_text(value: Any) -> str:
+    """Return a value as TOML writes it; a plain word needs no quotation marks on a command line.
+
+    >>> toml_text(True), toml_text([1, 2]), toml_text("bleu"), toml_text("1e3")
+    ('true', '[1, 2]', 'bleu', '"1e3"')
+    """
+    value = as_toml(value)
+    if isinstance(value, str) and value.isidentifier():
+        return value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def as_toml(value: Any) -> Any:

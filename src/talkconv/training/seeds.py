@@ -1,27 +1,28 @@
-"""`talkconv train --seeds N`: the same recipe from N random starts, and the best of them."""
+"""Several seeds of a recipe: the same network from several random starts, and the best of them."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 
 from talkconv.files import write_json
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST, RunCard
-from talkconv.training.patience import best_validation, rank
+from talkconv.training.processes import process
+from talkconv.training.progress import rank
 from talkconv.training.recipe import read_recipe
-from talkconv.training.train import Outcome, Request, train
+from talkconv.training.request import Outcome, Request
+from talkconv.training.train_run import train_run
 
 REPORT = "seeds.json"
 
 
-def train_seeds(request: Request, seeds: int, console: Console) -> bool:
+def train_seeds(request: Request, seeds: int, console: Console) -> Outcome:
     """Train OUT/seed-1 to OUT/seed-N one after the other; OUT/best is the best one's best network.
 
-    Like the paper, which reports the test score of the seed with the best validation score. True
-    when all are finished: what Ctrl-C stopped goes on with --resume.
+    The paper reports the test score of the seed with the best validation score. Return the outcome
+    of the best seed, or of the one that Ctrl-C stopped: --resume goes on with it.
     """
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
@@ -34,49 +35,47 @@ def train_seeds(request: Request, seeds: int, console: Console) -> bool:
         changed = replace(
             request, out=folder, overrides=[*request.overrides, f"training.seed={seed}"]
         )
-        outcomes.append(train(changed, console))
+        outcomes.append(train_run(changed, console))
         if not outcomes[-1].finished:
-            return False
+            return outcomes[-1]
     best = choose(outcomes)
-    if not dist.is_initialized() or dist.get_rank() == 0:
+    if process() == 0:
         _write(out, outcomes, best)
     _print(outcomes, best, console)
-    return True
+    return best
 
 
 def choose(outcomes: list[Outcome]) -> Outcome:
     """Return the outcome with the best validation; of equal ones the first."""
-    by = outcomes[0].recipe.training.validate_by
-    return max(outcomes, key=lambda outcome: rank(best_validation(outcome.state), by))
+    return max(outcomes, key=lambda outcome: rank(outcome.progress.best, outcome.metric))
 
 
 def _write(out: Path, outcomes: list[Outcome], best: Outcome) -> None:
     report = {
-        "metric": best.recipe.training.validate_by,
+        "metric": best.metric,
         "best": best.recipe.training.seed,
         "seeds": [
             {
                 "seed": outcome.recipe.training.seed,
-                "score": outcome.state.best_metric,
-                "step": outcome.state.best_global_step,
+                "score": outcome.best_score,
+                "step": outcome.best_step,
             }
             for outcome in outcomes
         ],
     }
     write_json(out / REPORT, report)
     checkpoints.recover_run(out)
-    checkpoints.publish(best.out / BEST, out / BEST)
+    checkpoints.publish(best.best, out / BEST)
     RunCard.read(best.out).write(out)
 
 
 def _print(outcomes: list[Outcome], best: Outcome, console: Console) -> None:
-    by = best.recipe.training.validate_by
-    table = Table("seed", f"validation {by}", "step", "")
+    table = Table("seed", f"validation {best.metric}", "step", "")
     for outcome in outcomes:
         table.add_row(
             str(outcome.recipe.training.seed),
-            f"{outcome.state.best_metric:.4g}",
-            str(outcome.state.best_global_step),
+            f"{outcome.best_score:.4g}",
+            str(outcome.best_step),
             "best" if outcome is best else "",
         )
     console.print(table)

@@ -16,9 +16,9 @@ from accelerate.utils import gather_object
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from transformers import PrinterCallback, Trainer, TrainerCallback
-from transformers.trainer_callback import TrainerState
 
-from talkconv.data.batching import START, Batches, Position, Stream
+from talkconv.data.batching import Batches, Stream
+from talkconv.data.position import START, Position
 from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST
@@ -29,17 +29,13 @@ from talkconv.training.callbacks import (
     StopOnInterrupt,
     StopWithoutImprovement,
 )
+from talkconv.training.collectives import wait_for_all
 from talkconv.training.interrupt import Interrupt
-from talkconv.training.patience import best_validation, rank
-from talkconv.training.processes import wait_for_all
+from talkconv.training.progress import Diverged, Progress, rank
 from talkconv.training.record import Record
 from talkconv.training.schedule import make_optimizer, make_schedule
 from talkconv.training.training_settings import TrainingSettings
 from talkconv.training.validate import Validation
-
-
-class Diverged(ArithmeticError):
-    """The loss is no number any more."""
 
 
 class RunTrainer(Trainer):
@@ -83,8 +79,8 @@ class RunTrainer(Trainer):
         )
         self.remove_callback(PrinterCallback)
 
-    def go(self, checkpoint: Path | None) -> TrainerState:
-        """Train from the start, or on from a checkpoint, and return the state afterwards."""
+    def go(self, checkpoint: Path | None) -> Progress:
+        """Train from the start, or on from a checkpoint, and return how far it came."""
         position = START if checkpoint is None else checkpoints.read_position(checkpoint)
         self._stream = self._batches.stream(
             position, process=self.args.process_index, processes=self.args.world_size
@@ -94,7 +90,7 @@ class RunTrainer(Trainer):
         self.model.register_load_state_dict_post_hook(partial(_check_weights, checkpoint))
         with checkpoints.staging(self.run, writes=self.args.should_save):
             self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        return self.state
+        return Progress.of(self.state)
 
     @property
     def position(self) -> Position:
@@ -187,7 +183,7 @@ class RunTrainer(Trainer):
     def _note_validation(self, metrics: dict[str, float]) -> bool:
         """Add a validation to the state, and tell whether it is better than all before."""
         state, by = self.state, self.settings.validate_by
-        best = rank(metrics, by) > rank(best_validation(state), by)
+        best = rank(metrics, by) > rank(Progress.of(state).best, by)
         state.log_history.append({"step": state.global_step, **metrics})
         if best:
             state.best_metric = metrics[f"eval_{by}"]

@@ -1,0 +1,19 @@
+"""What all processes of a run do together."""
+
+import torch
+import torch.distributed as dist
+
+
+def wait_for_all() -> None:
+    """Wait until every process has come here."""
+    if dist.is_initialized():
+        dist.barrier()
+
+
+def any_process(value: bool, device: torch.device) -> bool:
+    """Tell whether `value` is true in any process; all processes must ask together."""
+    if not dist.is_initialized():
+        return value
+    asked = torch.tensor(float(value), device=device)
+    dist.all_reduce(asked, dist.ReduceOp.MAX)
+    return bool(asked)

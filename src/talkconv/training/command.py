@@ -1,0 +1,49 @@
+"""`talkconv train`: what went wrong is one message, and how to go on is said."""
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from talkconv.messages import INTERRUPTED
+from talkconv.training.processes import process
+from talkconv.training.progress import Diverged
+from talkconv.training.request import Request
+from talkconv.training.train import train_request
+
+
+def train_command(request: Request) -> None:
+    """Train for the command line."""
+    # torchrun starts several processes, of which one speaks
+    console = Console(quiet=process() > 0)
+    try:
+        done = train_request(request, console).finished
+    except (ValueError, OSError, Diverged) as error:
+        console.print(
+            f"[bold red]not trained:[/] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        if isinstance(error, OSError):
+            _say_how_to_go_on(request, console)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        console.print("stopped at once.", highlight=False)
+        done = False
+    finally:
+        _leave_the_others()
+    if not done:
+        _say_how_to_go_on(request, console)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _say_how_to_go_on(request: Request, console: Console) -> None:
+    console.print(
+        f"To go on: [bold]{escape(request.command())}[/]", highlight=False, soft_wrap=True
+    )
+
+
+def _leave_the_others() -> None:
+    """Tell torch that this process needs the others no longer; a refusal has not imported it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,44 @@
+"""What a run was begun with: the recipe file as it was, and the changes on the command line.
+
+A run's own recipe has every setting resolved. Only together with its origin it can be told whether
+a setting that differs now was changed in the file since.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from talkconv.files import write_json
+
+ORIGIN = "origin.json"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The recipe file, the overrides, and the start of torchrun that a run was begun with."""
+
+    # the sections of the recipe file, as it was when the run last began or went on
+    sections: Mapping[str, Any]
+    # all changes that the command line has made to the run since
+    overrides: Sequence[str] = ()
+    # see launch_id(); None without torchrun
+    launch: str | None = None
+
+    def write(self, run: Path) -> None:
+        write_json(run / ORIGIN, asdict(self))
+
+    @classmethod
+    def read(cls, run: Path) -> "Origin | None":
+        """Read the origin of a run; None if a version without origins began it."""
+        path = run / ORIGIN
+        if not path.exists():
+            return None
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} must say what the run was begun with: {error}. Remove it, and the run "
+                "goes on with the settings of its recipe.toml"
+            ) from error
