@@ -31,6 +31,40 @@ def test_words(lang, raw, words):
     assert Moses(lang).tokenize(raw) == words
 
 
+@pytest.mark.parametrize(
+    ("lang", "raw", "words"),
+    [
+        # the last dot is split off whatever stands before it
+        ("de", "Das ergibt 4.", "Das ergibt 4 ."),
+        ("en", "This is plan B.", "This is plan B ."),
+        ("en", "He lives in the U.S.", "He lives in the U.S ."),
+        # others stay with abbreviations, before small letters, and with numbers before numbers
+        ("de", "Der 4. Juli und A. Meier", "Der 4. Juli und A. Meier"),
+        ("en", "The 4. July and A. Miller", "The 4 . July and A. Miller"),
+        ("en", "See No. 7 and No. Seven", "See No. 7 and No . Seven"),
+        ("en", "a fn. x of U.S. Steel", "a fn. x of U.S. Steel"),
+        ("xx", "Mr. X", "Mr. X"),
+        # letters of all writing systems are letters, and Indic viramas are not
+        ("en", "家がある。 한국어 русский", "家がある 。 한국어 русский"),
+        ("hi", "हिन्दी", "हिन ् दी"),
+        ("en", "cafe\u0301", "cafe \u0301"),
+        # characters within words
+        ("fi", "Nato:n USA: 3:4", "Nato:n USA : 3 : 4"),
+        ("en", "Nato:n", "Nato : n"),
+        ("ca", "col·lapse d'aigua", "col·lapse d&apos; aigua"),
+        ("tdt", "ne'e na'in", "ne&apos;e na&apos;in"),
+        ("so", "go'aan 'x", "go&apos;aan &apos; x"),
+        ("ga", "d'fhear", "d&apos; fhear"),
+        ("en", "the 80's, 'x' and so.'", "the 80 &apos;s , &apos; x &apos; and so . &apos;"),
+        ("en", "1,000,x 2, ٣,٤ 3,", "1,000 , x 2 , ٣,٤ 3 ,"),
+        ("en", "wait... . .. end..", "wait ... . .. end .."),
+        ("en", "a\x01b\x1cc\x0bd", "abc d"),
+    ],
+)
+def test_words_of_todays_moses(lang, raw, words):
+    assert Moses(lang).tokenize(raw) == words
+
+
 def test_the_rules_of_a_recipe():
     assert Moses("en", split_hyphens=True).tokenize("a well-known man") == "a well @-@ known man"
     assert Moses("en", lowercase=True).tokenize("ÄRGER ΟΔΟΣ") == "ärger οδοσ"

@@ -1,14 +1,15 @@
-"""Moses' normalization, tokenization and detokenization, through sacremoses.
+"""Moses' scripts: lower case, normalization, tokenization and detokenization.
 
-Where sacremoses answers otherwise than the Perl scripts, it is set right here.
+Normalization and detokenization are those of sacremoses.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
-from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
-
+from talkconv.data.moses_words import MosesWords
 from talkconv.data.protected import SYMBOL, Protected
 
 _ESCAPES = str.maketrans(
@@ -29,6 +30,9 @@ class _Normalizer:
     """sacremoses' rules, looked up once and not for every sentence."""
 
     def __init__(self, lang: str) -> None:
+        # Importing sacremoses takes a second, which commands without Moses shall not pay.
+        from sacremoses import MosesPunctNormalizer
+
         rules = MosesPunctNormalizer(lang, perl_parity=True).substitutions
         self._rules = [
             (None if re.escape(old) == old else re.compile(old), old, new) for old, new in rules
@@ -40,24 +44,6 @@ class _Normalizer:
         for pattern, old, new in self._rules:
             text = pattern.sub(new, text) if pattern else text.replace(old, new)
         return text.strip()
-
-
-class _Tokenizer(MosesTokenizer):  # type: ignore[misc]
-    """sacremoses builds sets of some thousand characters anew for every word before a full stop."""
-
-    _lower = frozenset(MosesTokenizer.IsLower)
-    _alpha = frozenset(MosesTokenizer.IsAlpha)
-
-    def __init__(self, lang: str) -> None:
-        super().__init__(lang)
-        for name in ("NONBREAKING_PREFIXES", "NUMERIC_ONLY_PREFIXES"):
-            setattr(self, name, frozenset(getattr(self, name)))
-
-    def islower(self, text: str) -> bool:
-        return self._lower.issuperset(text)
-
-    def isanyalpha(self, text: str) -> bool:
-        return not self._alpha.isdisjoint(text)
 
 
 class Moses:
@@ -79,19 +65,16 @@ class Moses:
         protected: Sequence[str] = (),
     ) -> None:
         self.lowercase = lowercase
-        self.split_hyphens = split_hyphens
         self._normalizer = _Normalizer(lang) if normalize else None
-        self._tokenizer = _Tokenizer(lang)
-        self._detokenizer = MosesDetokenizer(lang)
+        self._words = MosesWords(lang, split_hyphens=split_hyphens)
+        self._lang = lang
         self._protected = Protected(protected)
 
     def tokenize(self, text: str) -> str:
         """Split a raw sentence into words between single spaces, with Moses' escapes."""
         text, kept = self._protected.hide(text, f" {SYMBOL} ")
-        words = self._tokenizer.tokenize(
-            self._clean(text), aggressive_dash_splits=self.split_hyphens, return_str=True
-        )
-        return self._protected.show(" ".join(str(words).split()), map(escaped, kept))
+        words = escaped(" ".join(self._words.split(self._clean(text))))
+        return self._protected.show(words, map(escaped, kept))
 
     def cleaned(self, text: str) -> str:
         """Return a text in lower case and normalized, if these rules say so, and not split."""
@@ -100,12 +83,19 @@ class Moses:
 
     def detokenize(self, words: str) -> str:
         """Join words to a sentence."""
-        return str(self._detokenizer.detokenize(words.split()))
+        return str(_detokenizer(self._lang).detokenize(words.split()))
 
     def _clean(self, text: str) -> str:
         if self.lowercase:
             text = lowercased(text)
         return text if self._normalizer is None else _printing(self._normalizer.normalize(text))
+
+
+@cache
+def _detokenizer(lang: str) -> Any:
+    from sacremoses import MosesDetokenizer
+
+    return MosesDetokenizer(lang)
 
 
 def escaped(text: str) -> str:
