@@ -155,8 +155,8 @@ def _call(
     rows = [_readable(tensor) for tensor in tensors]
     strides: list[int] = []
     for tensor in rows:
-        batch, time = tensor.stride()[:-1] if tensor.dim() == 3 else (0, tensor.stride(0))
-        strides += (batch, time)
+        all_strides = tensor.stride()
+        strides += all_strides[:2] if cu_seqlens is None else (0, all_strides[0])
     call = _CALL[len(rows)].pack(
         x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
         x.shape[1] if cu_seqlens is None else 0,

@@ -41,7 +41,8 @@ _leases: dict[int, _Lease] = {}  # by id, because a reference to a view cannot b
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """Return a contiguous CPU tensor of the dtype of `like` with undefined values."""
-    flat = _leased(math.prod(shape) * like.element_size(), like.dtype)
+    needed = math.prod(shape) * like.element_size()
+    flat = _leased(needed, like.dtype) if _KEEPS and needed >= LARGE else None
     # resize_, because autograd forbids writing to a view that a function returns
     return like.new_empty(shape) if flat is None else flat.resize_(shape)
 
@@ -68,8 +69,8 @@ def most_kept_bytes() -> int:
 
 
 def _leased(needed: int, dtype: torch.dtype) -> Tensor | None:
-    """Return a flat tensor of `needed` bytes, or None if torch should allocate them."""
-    block = _take(needed) if _KEEPS and needed >= LARGE else None
+    """Return a flat tensor of `needed` bytes, or None if the system has no memory for it."""
+    block = _take(needed)
     if block is None:
         return None
     view = memoryview(block)

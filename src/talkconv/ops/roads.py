@@ -18,7 +18,6 @@ from torch.nn import Parameter
 
 _Result = TypeVar("_Result")
 _PLAIN = (Tensor, Parameter)
-_DEVICES = ("cpu", "cuda")
 
 
 def take(
@@ -44,15 +43,10 @@ def needs_operator(tensors: tuple[Tensor, ...]) -> bool:
         or torch._C._len_torch_dispatch_stack()
     ):
         return True
-    transformed = is_transformed()
     for tensor in tensors:
-        if type(tensor) not in _PLAIN or tensor.device.type not in _DEVICES:
+        if type(tensor) not in _PLAIN or not (tensor.is_cpu or tensor.is_cuda):
             return True
-        # autograd.grad(is_grads_batched=True) passes tensors without memory of their own, which
-        # only the dispatcher can take apart
-        if not transformed and not _has_memory(tensor):
-            return True
-    return False
+    return not is_transformed() and not _has_memory(tensors[0])
 
 
 def needs_derivatives(tensors: tuple[Tensor, ...]) -> bool:
@@ -73,9 +67,13 @@ def is_transformed() -> bool:
     return torch._C._are_functorch_transforms_active()
 
 
-def _has_memory(tensor: Tensor) -> bool:
+def _has_memory(values: Tensor) -> bool:
+    """Return False for a batch of gradients from autograd.grad(is_grads_batched=True).
+
+    Such a tensor has no memory of its own, and only the dispatcher can take it apart.
+    """
     try:
-        tensor.data_ptr()
+        values.data_ptr()
     except RuntimeError:
         return False
     return True
