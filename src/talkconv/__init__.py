@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from talkconv.ops import reference
     from talkconv.ops.step import TaLKState, talk_conv_step
     from talkconv.ops.talk_conv import talk_conv
+    from talkconv.training.train import train
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "reference",
     "talk_conv",
     "talk_conv_step",
+    "train",
 ]
 
 # Where each public name lives. A module is imported when a name of it is first used, so that the
@@ -38,6 +40,7 @@ _HOMES = {
     "load": "talkconv.loading",
     "talk_conv": "talkconv.ops.talk_conv",
     "talk_conv_step": "talkconv.ops.step",
+    "train": "talkconv.training.train",
 }
 _MODULES = {
     "layers": "talkconv.layers",

@@ -41,6 +41,16 @@ def say(message: str) -> None:
     Console(stderr=True).print(message, highlight=False, soft_wrap=True)
 
 
+def can_redraw(console: Console) -> bool:
+    """Tell whether a progress bar can be redrawn in place, as in a terminal that somebody watches.
+
+    In a log file and in a notebook, where `!talkconv` writes to a terminal that only looks like
+    one, each drawing of the bar would stay as a line of its own.
+    """
+    in_notebook = "JPY_PARENT_PID" in os.environ or "COLAB_RELEASE_TAG" in os.environ
+    return console.is_interactive and console.file.isatty() and not in_notebook
+
+
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "there are") -> str:
     """Return a hint about a word that is not among the known ones.
 

@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -47,8 +48,21 @@ def test_what_a_killed_process_wrote_of_later_steps_is_forgotten(tmp_path):
     ]
 
 
-def test_one_bar_on_a_terminal(tmp_path):
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    for name in ("JPY_PARENT_PID", "COLAB_RELEASE_TAG", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
+def test_one_bar_on_a_terminal(tmp_path, terminal):
+    console = Console(file=terminal, width=100)
     with Record(tmp_path, console, max_steps=10) as record:
         record.open(2)
         record.doing("validate 3/9")
@@ -57,6 +71,31 @@ def test_one_bar_on_a_terminal(tmp_path):
     last = console.file.getvalue().split("\n")[-2]
     for part in ("train", "4/10", "loss 2.500", "1,234 tokens/s"):
         assert part in last
+
+
+def lines_of_steps(tmp_path, console) -> list[str]:
+    with Record(tmp_path, console, max_steps=10) as record:
+        record.open(0)
+        for step in range(1, 11):
+            record.step(step)
+            record.doing("validate 1/9")
+            if step % 5 == 0:
+                record.trained(step, LINE)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_log_file_has_one_line_for_each_log_step(tmp_path, monkeypatch):
+    # it forces colours, and rich then takes any file for a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    lines = lines_of_steps(tmp_path, Console(file=io.StringIO(), width=100))
+    assert len(lines) == 2
+    assert "step 5/10" in lines[0]
+
+
+@pytest.mark.parametrize("notebook", ["JPY_PARENT_PID", "COLAB_RELEASE_TAG"])
+def test_a_notebook_has_one_line_for_each_log_step(tmp_path, terminal, monkeypatch, notebook):
+    monkeypatch.setenv(notebook, "1")
+    assert len(lines_of_steps(tmp_path, Console(file=terminal, width=100))) == 2
 
 
 def test_other_processes_than_the_first_are_silent(tmp_path):

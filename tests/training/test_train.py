@@ -1,113 +1,87 @@
-"""The command: what it says, and what it answers to mistakes."""
+"""talkconv.train(): training as a Python call."""
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
-from talkconv.training.request import Request
-from tests.training.cases import cli, losses, run, stop_at
+import talkconv
+from talkconv.runs.card import RunCard
+from tests.training.cases import stop_at, weights, write_recipe
 
-
-def test_the_command_trains_and_says_what_is_next(request_for):
-    request = request_for(training=dict(max_steps=2))
-    code, said = cli(request.recipe, "--data", request.data, "--out", request.out)
-    assert code == 0, said
-    assert f"Next: talkconv evaluate {request.out}" in said
+SHORT = dict(max_steps=4, validate_every=2, save_every=2)
 
 
-def test_ctrl_c_says_how_to_go_on(request_for, monkeypatch):
-    request = request_for()
-    stop_at(monkeypatch, 2)
-    code, said = cli(request.recipe, "--data", request.data, "--out", request.out)
-    assert code == 130
-    assert "stopping after this step; Ctrl-C again stops at once" in said
-    assert "saved at step 2." in said
-    words = ["train", request.recipe, "--data", request.data, "--out", request.out, "--resume"]
-    assert f"To go on: talkconv {' '.join(map(str, words))}" in said
+@pytest.fixture
+def recipe(tmp_path):
+    return write_recipe(tmp_path / "mine.toml", training=SHORT)
 
 
-def test_torchrun_is_part_of_what_to_type_to_go_on(monkeypatch):
-    request = Request("toy", out=Path("my runs/toy"), seeds=2)
-    assert request.command() == "talkconv train toy --out 'my runs/toy' --seeds 2 --resume"
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert request.command().startswith("torchrun --nproc-per-node 2 -m talkconv train toy --out ")
+def test_a_call_trains_and_returns_what_became_of_it(recipe, prepared, tmp_path, capsys):
+    changes = {
+        "training.betas": (0.9, 0.98),
+        "training.log_every": 1,
+        "model.normalize": False,
+        "training.patience": None,
+        "training.validate_by": "bleu",
+        "generation.max_length": 5,
+    }
+    outcome = talkconv.train(recipe, changes, data=prepared(), out=str(tmp_path / "run"))
+    assert "step 4/4" in capsys.readouterr().out
+    assert outcome.finished
+    assert (outcome.step, outcome.metric) == (4, "bleu")
+    assert outcome.best_step in (2, 4)
+    assert 0 <= outcome.best_score <= 100
+    assert outcome.out == tmp_path / "run"
+    assert weights(outcome.best)
+    assert weights(outcome.last)
+    assert outcome.recipe.training.betas == (0.9, 0.98)
+    assert outcome.recipe.training.patience is None
+    assert outcome.recipe.model["normalize"] is False
 
 
-def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
-    request = request_for(training=dict(max_steps=2))
-    place = ["--data", request.data, "--out", request.out]
-
-    def refused(*words) -> str:
-        code, said = cli(*words)
-        assert code == 1
-        assert "Traceback" not in said
-        assert said.startswith("not trained: ")
-        return said
-
-    assert "no recipe is called 'tony': did you mean 'toy'" in refused("tony")
-    assert "did you mean 'max_steps'" in refused(request.recipe, "training.maxsteps=3")
-    missing = refused(request.recipe, "--data", tmp_path / "nothing")
-    assert "must be a prepared folder" in missing
-    other = refused(request.recipe, "--data", prepared("language_modelling"))
-    assert "is for translation, but" in other
-    assert "was prepared for language_modelling" in other
-    assert "was prepared with data.lowercase = False, but the recipe has True" in refused(
-        request.recipe, *place, "data.lowercase=true"
-    )
-    assert not request.out.exists()
-
-    assert cli(request.recipe, *place)[0] == 0
-    assert "already holds a run of recipe translation (at step 2): go on with --resume" in refused(
-        request.recipe, *place
-    )
-    assert "was begun with model.dim = 8, and it cannot become 16" in refused(
-        request.recipe, *place, "--resume", "model.dim=16"
-    )
-    assert "holds a run of recipe translation, not of" in refused(
-        shutil.copy(request.recipe, tmp_path / "other.toml"), *place, "--resume"
-    )
-    stranger = tmp_path / "stranger"
-    stranger.mkdir()
-    (stranger / "thesis.txt").write_text("x")
-    assert "holds something else than a run: choose another --out" in refused(
-        request.recipe, "--data", request.data, "--out", stranger
-    )
-    assert [path.name for path in stranger.iterdir()] == ["thesis.txt"]
+def test_folders_are_those_of_the_command_unless_given(recipe, prepared, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    Path("data/mine").symlink_to(prepared())
+    outcome = talkconv.train("mine.toml", quiet=True)
+    assert outcome.out == Path("runs/mine")
+    assert RunCard.read(outcome.out).data == str(prepared())
 
 
-def test_fp16_needs_a_gpu(request_for):
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU here")
-    with pytest.raises(ValueError, match="'fp16' needs a GPU, and none is here"):
-        run(request_for(training=dict(precision="fp16")))
+def test_mistakes_are_raised(recipe, prepared, tmp_path):
+    with pytest.raises(ValueError, match="no recipe is called 'tony'"):
+        talkconv.train("tony")
+    with pytest.raises(ValueError, match="did you mean 'max_steps'"):
+        talkconv.train(recipe, {"training.maxsteps": 3})
+    with pytest.raises(ValueError, match="must be a prepared folder"):
+        talkconv.train(recipe, data=tmp_path / "nothing")
 
 
-def test_fsdp_needs_torchrun(request_for):
-    with pytest.raises(ValueError, match="start them with torchrun"):
-        run(request_for(training=dict(fsdp=True)))
+def test_what_was_stopped_goes_on(recipe, prepared, tmp_path, monkeypatch):
+    stop_at(monkeypatch, 1)
+    place = dict(data=prepared(), out=tmp_path / "run", quiet=True)
+    outcome = talkconv.train(recipe, **place)
+    assert not outcome.finished
+    assert outcome.step == 1
+    assert outcome.best_score is None
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="already holds a run"):
+        talkconv.train(recipe, **place)
+    assert talkconv.train(recipe, out=place["out"], resume=True, quiet=True).finished
 
 
-def test_bf16_trains_like_fp32(request_for, tmp_path):
-    request = request_for(model=dict(dropout=0.0))
-    run(request)
-    words = ["train", request.recipe, "training.precision=bf16", "--data", request.data]
-    done = subprocess.run(
-        [sys.executable, "-m", "talkconv", *words, "--out", tmp_path / "bf16"],
-        # some virtual machines promise instructions that they do not have
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    for (step, whole), (_, half) in zip(
-        losses(request.out), losses(tmp_path / "bf16"), strict=True
-    ):
-        assert half == pytest.approx(whole, rel=0.01), step
-        assert half != whole
+def test_seeds_give_the_best_one(recipe, prepared, tmp_path, capsys):
+    out = tmp_path / "runs"
+    outcome = talkconv.train(recipe, data=prepared(), out=out, seeds=2, quiet=True)
+    assert capsys.readouterr().out == ""
+    assert outcome.out in (out / "seed-1", out / "seed-2")
+    assert weights(out / "best").keys() == weights(outcome.best).keys()
+
+
+def test_importing_talkconv_needs_nothing_of_it():
+    names = "transformers", "datasets", "rich"
+    code = f"import sys, talkconv; print([name for name in {names} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

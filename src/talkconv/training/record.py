@@ -17,6 +17,7 @@ from rich.progress import (
 from torch.utils.tensorboard import SummaryWriter
 
 from talkconv.files import write_text
+from talkconv.messages import can_redraw
 
 LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
@@ -43,7 +44,7 @@ class Record:
             return
         _forget_after(self._folder / LOG, step)
         self._writer = SummaryWriter(str(self._folder / TENSORBOARD), purge_step=step + 1)
-        if self._console.is_terminal:
+        if can_redraw(self._console):
             self._progress = Progress(
                 TextColumn("[bold]{task.description}"),
                 BarColumn(),
