@@ -48,3 +48,7 @@ def test_the_tree_has_one_line_for_every_file():
         if path.suffix in {".py", ".h", ".cpp"} and path.name != "__init__.py"
     ]
     assert sorted(files_of_the_tree()) == sorted(["__init__.py", *files])
+
+
+def test_type_checkers_are_told_that_the_package_is_typed():
+    assert (ROOT / "src/talkconv/py.typed").is_file()

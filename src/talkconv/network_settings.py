@@ -1,7 +1,7 @@
 """NetworkSettings: the settings of a network, and the only home of their defaults.
 
 They need neither torch nor transformers, so that a recipe can be read and refused in a moment.
-`talkconv.models.TaLKConvConfig` is made of them.
+`talkconv.models.TaLKConvConfig` is made of them, and the layers take their defaults from here.
 """
 
 import itertools
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MIXERS = ("talk", "attention", "light", "dynamic")
+DEFAULT_MIXER = "talk"
 ACTIVATIONS = ("swish", "relu")
 _PROBABILITIES = (
     "dropout",
@@ -52,8 +53,8 @@ class NetworkSettings:
     # how many tokens before its own a window reaches at most, for each decoder layer
     decoder_l_max: Sequence[int] = (3, 7, 15, 31, 31, 31)
     # talk, attention, light or dynamic: one word, or a list with a word for each layer
-    encoder_mixer: str | Sequence[str] = "talk"
-    decoder_mixer: str | Sequence[str] = "talk"
+    encoder_mixer: str | Sequence[str] = DEFAULT_MIXER
+    decoder_mixer: str | Sequence[str] = DEFAULT_MIXER
     # divide the sum of a window by its largest size; false is the first row of the paper's ablation
     normalize: bool = True
     # a gated linear unit before a convolution; false means a plain linear layer
@@ -65,7 +66,7 @@ class NetworkSettings:
     # a layer norm after the last layer of each stack
     final_norm: bool = False
 
-    # on embeddings, and on what each part adds to the residual
+    # on embeddings, and on what each part adds to the residual; 0.1 is torch.nn's default, too
     dropout: float = 0.1
     # on the weights of attention, both self-attention and attention over the encoder
     attention_dropout: float = 0.0

@@ -1,10 +1,13 @@
+from dataclasses import fields
+
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from talkconv import DecoderBlock, EncoderBlock
-from talkconv.layers import MIXERS, AdaptiveInput, SinusoidalPositions
+from talkconv.layers import MIXERS, AdaptiveInput, BlockSettings, SinusoidalPositions
+from talkconv.network_settings import NetworkSettings
 from tests.layers.cases import DIM, HEADS, assert_same, random_parameters, random_tokens
 
 every_mixer = pytest.mark.parametrize("mixer", MIXERS)
@@ -54,7 +57,7 @@ def test_the_authors_language_model(authors):
         embedding.embeddings[band].weight.data = state[f"{name}.0.weight"]
         embedding.projections[band].weight.data = state[f"{name}.1.weight"]
     tokens = io["tokens"]
-    x = embedding(tokens) * 32**0.5 + SinusoidalPositions(32)(tokens.shape[1])
+    x = SinusoidalPositions(32)(embedding(tokens) * 32**0.5)
     for layer, l_max in enumerate([3, 5, 9]):
         block = DecoderBlock(32, 4, 48, l_max, norm_first=True)
         x = load_authors(block, DECODER, state, f"decoder.layers.{layer}")(x)
@@ -68,7 +71,7 @@ def test_the_authors_encoder(authors):
     tokens = io["src_tokens"]
     mask = tokens == 1
     x = nn.functional.embedding(tokens, state["encoder.embed_tokens.weight"]) * 32**0.5
-    x = x + SinusoidalPositions(32)(tokens.shape[1], padding_mask=mask)
+    x = SinusoidalPositions(32)(x, padding_mask=mask)
     for layer, reach in enumerate([1, 3, 7]):
         block = EncoderBlock(32, 4, 48, reach, reach, gate=False)
         load_authors(block, ENCODER, state, f"encoder.layers.{layer}")
@@ -111,17 +114,17 @@ def test_attention_makes_the_ordinary_transformer_decoder(norm_first):
     theirs.in_proj_weight.data = torch.cat([part.weight for part in parts])
     theirs.in_proj_bias.data = torch.cat([part.bias for part in parts])
     theirs.out_proj.load_state_dict(ours.to_out.state_dict())
-    x, memory = random_tokens(2, 6), random_tokens(2, 9, seed=2)
+    x, states = random_tokens(2, 6), random_tokens(2, 9, seed=2)
     mask = torch.arange(9) >= torch.tensor([9, 5])[:, None]
     ahead = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    expected = layer(x, memory, tgt_mask=ahead, memory_key_padding_mask=mask)
-    assert_same(block(x, memory=memory, memory_padding_mask=mask), expected, 1e-5)
+    expected = layer(x, states, tgt_mask=ahead, memory_key_padding_mask=mask)
+    assert_same(block(x, encoder_states=states, encoder_padding_mask=mask), expected, 1e-5)
 
 
 @every_mixer
 @pytest.mark.parametrize("training", [False, True])
 def test_swaps_into_torch_transformer_encoder(mixer, training):
-    block = encoder_block(mixer=mixer)
+    block = encoder_block(mixer=mixer, dropout=0.0)
     network = nn.TransformerEncoder(block, num_layers=2, enable_nested_tensor=False)
     network.train(training)
     x, mask = random_tokens(2, 9), torch.arange(9) >= torch.tensor([9, 5])[:, None]
@@ -174,28 +177,28 @@ def test_lengths_mask_and_packed_agree(mixer, gate, norm_first):
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_decoder_streams(mixer, norm_first):
     block = decoder_block(mixer=mixer, norm_first=norm_first, encoder_dim=DIM)
-    x, memory = random_tokens(2, 8), random_tokens(2, 5, seed=2)
+    x, states = random_tokens(2, 8), random_tokens(2, 5, seed=2)
     mask = torch.arange(5) >= torch.tensor([3, 5])[:, None]
-    expected = block(x, memory=memory, memory_padding_mask=mask)
-    projected = block.cross_attention.project(memory, mask)
+    expected = block(x, encoder_states=states, encoder_padding_mask=mask)
+    projected = block.cross_attention.project(states, mask)
     state = block.empty_state(2)
     outs = []
     for part in x.split([3, 1, 1, 3], dim=1):
-        out, state = block(part, memory=projected, state=state)
+        out, state = block(part, encoder_states=projected, state=state)
         outs.append(out)
     assert_same(torch.cat(outs, dim=1), expected, 1e-5)
 
 
 @every_mixer
-def test_decoder_beams_share_the_memory(mixer):
+def test_decoder_beams_share_the_states(mixer):
     block = decoder_block(mixer=mixer, encoder_dim=6)
-    prompt, memory = random_tokens(2, 4), random_tokens(2, 5, seed=2)[..., :6]
-    projected = block.cross_attention.project(memory)
-    _, state = block(prompt, memory=projected, state=block.empty_state(2))
+    prompt, states = random_tokens(2, 4), random_tokens(2, 5, seed=2)[..., :6]
+    projected = block.cross_attention.project(states)
+    _, state = block(prompt, encoder_states=projected, state=block.empty_state(2))
     then = random_tokens(6, 1, seed=3)
-    out, _ = block(then, memory=projected, state=state.repeat(3))
+    out, _ = block(then, encoder_states=projected, state=state.repeat(3))
     whole = torch.cat((prompt.repeat_interleave(3, dim=0), then), dim=1)
-    expected = block(whole, memory=memory.repeat_interleave(3, dim=0))
+    expected = block(whole, encoder_states=states.repeat_interleave(3, dim=0))
     assert_same(out, expected[:, -1:], 1e-5)
 
 
@@ -216,8 +219,8 @@ def test_gradients_reach_every_parameter(mixer, gate):
         encoder_block(mixer=mixer, gate=gate),
         decoder_block(mixer=mixer, gate=gate, encoder_dim=DIM),
     )
-    x, memory = random_tokens(2, 6), encoder(random_tokens(2, 9))
-    decoder(x, memory=memory).square().sum().backward()
+    x, states = random_tokens(2, 6), encoder(random_tokens(2, 9))
+    decoder(x, encoder_states=states).square().sum().backward()
     for block in (encoder, decoder):
         for name, parameter in block.named_parameters():
             assert parameter.grad is not None, name
@@ -248,7 +251,7 @@ def test_dropouts_are_for_training(mixer):
     active |= set() if mixer == "attention" else {"input_dropout"}
     x = random_tokens(1, 9)
     for name in names:
-        block = encoder_block(mixer=mixer, **{name: 0.5}).train()
+        block = encoder_block(mixer=mixer, **{"dropout": 0.0, name: 0.5}).train()
         differs = len({block(x).sum().item() for _ in range(6)}) > 1
         assert differs == (name in active), name
         block.eval()
@@ -257,10 +260,10 @@ def test_dropouts_are_for_training(mixer):
 
 def test_attention_dropout_is_over_the_encoder_too():
     block = decoder_block(encoder_dim=DIM, attention_dropout=0.5).train()
-    x, memory = random_tokens(1, 4), random_tokens(1, 9)
-    assert not torch.equal(block(x, memory=memory), block(x, memory=memory))
+    x, states = random_tokens(1, 4), random_tokens(1, 9)
+    assert not torch.equal(block(x, encoder_states=states), block(x, encoder_states=states))
     block.eval()
-    assert torch.equal(block(x, memory=memory), block(x, memory=memory))
+    assert torch.equal(block(x, encoder_states=states), block(x, encoder_states=states))
 
 
 def test_heads_over_the_encoder_may_differ():
@@ -281,8 +284,8 @@ def test_blocks_compile_without_a_break(mixer):
     torch.compiler.reset()
     block = decoder_block(mixer=mixer, encoder_dim=DIM)
     compiled = torch.compile(block, backend="aot_eager", fullgraph=True)
-    x, memory = random_tokens(2, 6), random_tokens(2, 9, seed=2)
-    assert_same(compiled(x, memory=memory), block(x, memory=memory), 1e-5)
+    x, states = random_tokens(2, 6), random_tokens(2, 9, seed=2)
+    assert_same(compiled(x, encoder_states=states), block(x, encoder_states=states), 1e-5)
 
 
 def test_activations():
@@ -302,12 +305,20 @@ def test_bad_settings_and_calls():
         EncoderBlock(8, 2, 16, 3, 3, mixer="lstm")
     with pytest.raises(TypeError, match="droput"):
         EncoderBlock(8, 2, 16, 3, 3, droput=0.1)
-    x, memory = random_tokens(1, 3), random_tokens(1, 4)
+    x, states = random_tokens(1, 3), random_tokens(1, 4)
     with pytest.raises(ValueError, match="encoder_dim= gives it one"):
-        decoder_block()(x, memory=memory)
+        decoder_block()(x, encoder_states=states)
     block = decoder_block(encoder_dim=DIM)
-    with pytest.raises(ValueError, match="memory= is missing"):
+    with pytest.raises(ValueError, match="encoder_states= is missing"):
         block(x)
-    projected, mask = block.cross_attention.project(memory), torch.zeros(1, 4, dtype=torch.bool)
+    projected, mask = block.cross_attention.project(states), torch.zeros(1, 4, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"give the mask to project\(\)"):
-        block(x, memory=projected, memory_padding_mask=mask)
+        block(x, encoder_states=projected, encoder_padding_mask=mask)
+
+
+def test_a_network_and_a_block_have_the_same_defaults():
+    for field in fields(BlockSettings):
+        if field.name != "mixer":
+            assert field.default == getattr(NetworkSettings(), field.name), field.name
+    assert BlockSettings().mixer == NetworkSettings().encoder_mixer
+    assert BlockSettings().dropout == nn.TransformerEncoderLayer(8, 2).dropout.p

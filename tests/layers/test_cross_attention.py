@@ -13,20 +13,20 @@ def test_equals_torch():
     module.in_proj_weight.data = torch.cat([part.weight for part in parts])
     module.in_proj_bias.data = torch.cat([part.bias for part in parts])
     module.out_proj.weight.data, module.out_proj.bias.data = layer.to_out.weight, layer.to_out.bias
-    x, memory = random_tokens(2, 5), random_tokens(2, 7, seed=2)
+    x, states = random_tokens(2, 5), random_tokens(2, 7, seed=2)
     mask = torch.arange(7) >= torch.tensor([7, 3])[:, None]
-    expected, _ = module(x, memory, memory, key_padding_mask=mask)
-    assert_same(layer(x, layer.project(memory, mask)), expected)
+    expected, _ = module(x, states, states, key_padding_mask=mask)
+    assert_same(layer(x, layer.project(states, mask)), expected)
 
 
 @pytest.mark.parametrize("t", [1, 3])
-def test_beams_share_their_memory(t):
+def test_beams_share_their_states(t):
     layer = random_parameters(CrossAttention(DIM, HEADS, encoder_dim=6))
-    x, memory = random_tokens(2 * 5, t), random_tokens(2, 7, seed=2)[..., :6]
+    x, states = random_tokens(2 * 5, t), random_tokens(2, 7, seed=2)[..., :6]
     mask = torch.arange(7) >= torch.tensor([4, 7])[:, None]
-    shared = layer.project(memory, mask)
+    shared = layer.project(states, mask)
     assert shared.keys.shape == (2, HEADS, 7, DIM // HEADS)
-    copied = layer.project(memory.repeat_interleave(5, 0), mask.repeat_interleave(5, 0))
+    copied = layer.project(states.repeat_interleave(5, 0), mask.repeat_interleave(5, 0))
     assert_same(layer(x, shared), layer(x, copied))
     picked = layer(x[5:], shared.reorder(torch.tensor([1])))
     assert_same(picked, layer(x, shared)[5:])
@@ -34,12 +34,12 @@ def test_beams_share_their_memory(t):
 
 def test_bad_calls():
     layer = CrossAttention(DIM, HEADS)
-    memory = random_tokens(2, 7)
-    with pytest.raises(ValueError, match="for each of the 2 sentences of the memory, got 3 rows"):
-        layer(random_tokens(3, 1), layer.project(memory))
+    states = random_tokens(2, 7)
+    with pytest.raises(ValueError, match="for each of the 2 sentences of the encoder, got 3 rows"):
+        layer(random_tokens(3, 1), layer.project(states))
     with pytest.raises(ValueError, match="encoder_dim = 12, got"):
-        layer.project(memory[..., :6])
+        layer.project(states[..., :6])
     with pytest.raises(ValueError, match=r"must be bool \(B, S\) = \(2, 7\)"):
-        layer.project(memory, torch.zeros(2, 7))
+        layer.project(states, torch.zeros(2, 7))
     with pytest.raises(ValueError, match="heads must divide dim"):
         CrossAttention(DIM, 5)

@@ -120,12 +120,12 @@ def test_tokens_are_taken_back():
 
 
 @torch.no_grad()
-def test_memory_is_kept_once_a_sentence():
+def test_projected_states_are_kept_once_a_sentence():
     model = seq2seq()
     source = tokens(2, 7)
     cache = model.empty_cache(2 * 4)
     logits = model(source, decoder_input_ids=tokens(8, 1), past_key_values=cache).logits
-    assert [memory.keys.shape[0] for memory in cache.memory] == [2, 2, 2]
+    assert [each.keys.shape[0] for each in cache.projected] == [2, 2, 2]
     copied = source.repeat_interleave(4, dim=0)
     near(logits, model(copied, decoder_input_ids=tokens(8, 1)).logits)
 

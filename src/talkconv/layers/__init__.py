@@ -2,7 +2,7 @@
 
 from talkconv.layers.adaptive import AdaptiveInput, AdaptiveSoftmax
 from talkconv.layers.blocks import BlockSettings, DecoderBlock, EncoderBlock
-from talkconv.layers.cross_attention import CrossAttention, ProjectedMemory
+from talkconv.layers.cross_attention import CrossAttention, ProjectedStates
 from talkconv.layers.dynamic_conv import DynamicConv
 from talkconv.layers.light_conv import LightConv
 from talkconv.layers.make_mixer import make_mixer
@@ -25,7 +25,7 @@ __all__ = [
     "LightConv",
     "Mixer",
     "MixerState",
-    "ProjectedMemory",
+    "ProjectedStates",
     "SelfAttention",
     "SinusoidalPositions",
     "TaLKConv",

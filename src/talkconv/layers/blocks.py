@@ -7,40 +7,30 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from talkconv.layers.cross_attention import CrossAttention, ProjectedMemory
+from talkconv.layers.cross_attention import CrossAttention, ProjectedStates
 from talkconv.layers.dropout import Dropout
 from talkconv.layers.make_mixer import make_mixer
 from talkconv.layers.mixer import init_linear
+from talkconv.network_settings import DEFAULT_MIXER, NetworkSettings
 
 ACTIVATIONS = {"swish": F.silu, "relu": F.relu}
 
 
 @dataclass(frozen=True)
 class BlockSettings:
-    """What blocks can be told beyond their sizes. Defaults stand here and nowhere else."""
+    """The settings of a block beyond its sizes. NetworkSettings explains them."""
 
-    mixer: str = "talk"
-    """talk, attention, light or dynamic."""
-    gate: bool = True
-    """Gated linear unit before a convolution; without it a plain linear layer."""
-    activation: str = "swish"
-    """Of the feed-forward layer: swish or relu."""
-    norm_first: bool = False
-    """Layer norms before each part (the language model), not after the residual."""
-    normalize: bool = True
-    """Divide TaLK's sums by the widest window, l_max + r_max + 1."""
-    dropout: float = 0.0
-    """On what each part adds to the residual."""
-    input_dropout: float = 0.0
-    """On what goes into the gate of a convolution."""
-    offset_dropout: float = 0.0
-    """On TaLK's offsets."""
-    weight_dropout: float = 0.0
-    """On the kernels of light and dynamic convolutions."""
-    attention_dropout: float = 0.0
-    """On attention's weights, self-attention and over the encoder alike."""
-    ff_dropout: float = 0.0
-    """After the activation of the feed-forward layer."""
+    mixer: str = DEFAULT_MIXER
+    gate: bool = NetworkSettings.gate
+    activation: str = NetworkSettings.activation
+    norm_first: bool = NetworkSettings.norm_first
+    normalize: bool = NetworkSettings.normalize
+    dropout: float = NetworkSettings.dropout
+    input_dropout: float = NetworkSettings.input_dropout
+    offset_dropout: float = NetworkSettings.offset_dropout
+    weight_dropout: float = NetworkSettings.weight_dropout
+    attention_dropout: float = NetworkSettings.attention_dropout
+    ff_dropout: float = NetworkSettings.ff_dropout
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -193,7 +183,7 @@ class DecoderBlock(_Block):
     BlockSettings.
 
     >>> block = DecoderBlock(8, heads=2, ff_dim=16, l_max=3, encoder_dim=8)
-    >>> block(torch.randn(1, 5, 8), memory=torch.randn(1, 7, 8)).shape
+    >>> block(torch.randn(1, 5, 8), encoder_states=torch.randn(1, 7, 8)).shape
     torch.Size([1, 5, 8])
     """
 
@@ -239,16 +229,18 @@ class DecoderBlock(_Block):
         self,
         x: Tensor,
         *,
-        memory: Tensor | ProjectedMemory | None = None,
-        memory_padding_mask: Tensor | None = None,
+        encoder_states: Tensor | ProjectedStates | None = None,
+        encoder_padding_mask: Tensor | None = None,
         lengths: Tensor | None = None,
         padding_mask: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
         state: Any = None,
     ) -> Any:
-        """memory (B, S, encoder_dim), or once projected for many steps: a ProjectedMemory of B
-        sentences serves x of B * n beams."""
-        memory = self._project(memory, memory_padding_mask)
+        """Read x, and the encoder_states (B, S, encoder_dim) if the block attends to an encoder.
+
+        Many steps project them once: a ProjectedStates of B sentences serves x of B * n beams.
+        """
+        projected = self._project(encoder_states, encoder_padding_mask)
         padding = dict(lengths=lengths, padding_mask=padding_mask, cu_seqlens=cu_seqlens)
         mixed = self.mixer_unit(self._before(x, self.mixer_norm), state=state, **padding)
         if state is not None:
@@ -256,27 +248,29 @@ class DecoderBlock(_Block):
         x = self._after(x, mixed, self.mixer_norm)
         if self.cross_attention is not None:
             queries = self._before(x, self.cross_attention_norm)
-            x = self._after(x, self.cross_attention(queries, memory), self.cross_attention_norm)
+            x = self._after(x, self.cross_attention(queries, projected), self.cross_attention_norm)
         fed = self.feed_forward(self._before(x, self.feed_forward_norm))
         x = self._after(x, fed, self.feed_forward_norm)
         return x if state is None else (x, state)
 
     def _project(
-        self, memory: Tensor | ProjectedMemory | None, padding_mask: Tensor | None
-    ) -> ProjectedMemory | None:
+        self, states: Tensor | ProjectedStates | None, padding_mask: Tensor | None
+    ) -> ProjectedStates | None:
         if self.cross_attention is None:
-            if memory is not None:
+            if states is not None:
                 raise ValueError(
                     "this block has no attention over an encoder; encoder_dim= gives it one"
                 )
             return None
-        if memory is None:
-            raise ValueError("memory= is missing: this block attends to an encoder's states")
-        if not isinstance(memory, ProjectedMemory):
-            return self.cross_attention.project(memory, padding_mask)
+        if states is None:
+            raise ValueError(
+                "encoder_states= is missing: this block attends to an encoder's states"
+            )
+        if not isinstance(states, ProjectedStates):
+            return self.cross_attention.project(states, padding_mask)
         if padding_mask is not None:
-            raise ValueError("a ProjectedMemory knows its padding: give the mask to project()")
-        return memory
+            raise ValueError("ProjectedStates know their padding: give the mask to project()")
+        return states
 
 
 def _as_bool(mask: Tensor) -> Tensor:

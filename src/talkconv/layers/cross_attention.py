@@ -7,33 +7,34 @@ from torch import Tensor, nn
 
 from talkconv.layers.attend import attend
 from talkconv.layers.mixer import init_linear
+from talkconv.network_settings import NetworkSettings
 
 
 @dataclass(frozen=True)
-class ProjectedMemory:
+class ProjectedStates:
     """Keys and values of the encoder's states, made once a sentence: (B, H, S, R) each."""
 
     keys: Tensor
     values: Tensor
     exists: Tensor | None  # (B, 1, 1, S), False at padding
 
-    def reorder(self, index: Tensor) -> "ProjectedMemory":
+    def reorder(self, index: Tensor) -> "ProjectedStates":
         """Sentence k becomes what sentence index[k] was; beams within a sentence need none."""
         exists = None if self.exists is None else self.exists.index_select(0, index)
-        return ProjectedMemory(
+        return ProjectedStates(
             self.keys.index_select(0, index), self.values.index_select(0, index), exists
         )
 
 
 class CrossAttention(nn.Module):
-    """x (B * n, t, dim) over the memory of B sentences -> (B * n, t, dim).
+    """x (B * n, t, dim) over the encoder's states of B sentences -> (B * n, t, dim).
 
     The n beams of a sentence are adjacent rows of x. They ask as one longer row of n * t queries:
-    queries do not see one another, so that nothing of the memory need be repeated.
+    queries do not see one another, so that the encoder's states need not be repeated.
 
     >>> attention = CrossAttention(8, heads=2)
-    >>> memory = attention.project(torch.randn(1, 7, 8))
-    >>> attention(torch.randn(5, 1, 8), memory).shape
+    >>> projected = attention.project(torch.randn(1, 7, 8))
+    >>> attention(torch.randn(5, 1, 8), projected).shape
     torch.Size([5, 1, 8])
     """
 
@@ -43,7 +44,7 @@ class CrossAttention(nn.Module):
         heads: int,
         *,
         encoder_dim: int | None = None,
-        attention_dropout: float = 0.0,
+        attention_dropout: float = NetworkSettings.attention_dropout,
     ) -> None:
         super().__init__()
         if heads < 1 or dim % heads:
@@ -59,39 +60,45 @@ class CrossAttention(nn.Module):
         self.to_value = init_linear(nn.Linear(self.encoder_dim, dim), gain)
         self.to_out = init_linear(nn.Linear(dim, dim))
 
-    def project(self, memory: Tensor, padding_mask: Tensor | None = None) -> ProjectedMemory:
-        """memory (B, S, encoder_dim), padding_mask (B, S) True at padding."""
-        if memory.dim() != 3 or memory.shape[-1] != self.encoder_dim:
+    def project(
+        self, encoder_states: Tensor, padding_mask: Tensor | None = None
+    ) -> ProjectedStates:
+        """Make keys and values of encoder_states (B, S, encoder_dim).
+
+        padding_mask (B, S) is True at padding.
+        """
+        if encoder_states.dim() != 3 or encoder_states.shape[-1] != self.encoder_dim:
             raise ValueError(
-                f"memory must be (B, S, encoder_dim) with encoder_dim = {self.encoder_dim}, "
-                f"got {tuple(memory.shape)}"
+                "encoder_states must be (B, S, encoder_dim) with encoder_dim = "
+                f"{self.encoder_dim}, got {tuple(encoder_states.shape)}"
             )
         if padding_mask is not None and (
-            padding_mask.shape != memory.shape[:2] or padding_mask.dtype != torch.bool
+            padding_mask.shape != encoder_states.shape[:2] or padding_mask.dtype != torch.bool
         ):
             raise ValueError(
-                f"the memory's padding mask must be bool (B, S) = {tuple(memory.shape[:2])}, "
-                f"True at padding, got {padding_mask.dtype} {tuple(padding_mask.shape)}"
+                "the padding mask of encoder_states must be bool (B, S) = "
+                f"{tuple(encoder_states.shape[:2])}, True at padding, "
+                f"got {padding_mask.dtype} {tuple(padding_mask.shape)}"
             )
         exists = None if padding_mask is None else ~padding_mask[:, None, None]
-        keys, values = (self._split(part(memory)) for part in (self.to_key, self.to_value))
-        return ProjectedMemory(keys, values, exists)
+        keys, values = (self._split(part(encoder_states)) for part in (self.to_key, self.to_value))
+        return ProjectedStates(keys, values, exists)
 
-    def forward(self, x: Tensor, memory: ProjectedMemory) -> Tensor:
+    def forward(self, x: Tensor, projected: ProjectedStates) -> Tensor:
         rows, t, _ = x.shape
-        B = memory.keys.shape[0]
+        B = projected.keys.shape[0]
         beams = rows // B if B else 0
         if beams * B != rows:
             raise ValueError(
                 f"x must hold the same number of rows for each of the {B} sentences of the "
-                f"memory, got {rows} rows"
+                f"encoder, got {rows} rows"
             )
         queries = self._split(self.to_query(x).view(B, beams * t, self.dim))
         out = attend(
             queries,
-            memory.keys,
-            memory.values,
-            mask=memory.exists,
+            projected.keys,
+            projected.values,
+            mask=projected.exists,
             dropout_p=self.attention_dropout if self.training else 0.0,
         )
         attended: Tensor = self.to_out(out.transpose(1, 2).reshape(rows, t, self.dim))

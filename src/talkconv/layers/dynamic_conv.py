@@ -4,6 +4,7 @@ from torch import Tensor, nn
 
 from talkconv.layers.kernel_conv import KernelConv
 from talkconv.layers.mixer import init_linear
+from talkconv.network_settings import NetworkSettings
 
 
 class DynamicConv(KernelConv):
@@ -20,7 +21,7 @@ class DynamicConv(KernelConv):
         kernel_size: int,
         *,
         causal: bool = False,
-        weight_dropout: float = 0.0,
+        weight_dropout: float = NetworkSettings.weight_dropout,
     ) -> None:
         super().__init__(dim, heads, kernel_size, causal=causal, weight_dropout=weight_dropout)
         self.to_kernels = init_linear(nn.Linear(dim, heads * kernel_size, bias=False))

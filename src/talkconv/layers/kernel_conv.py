@@ -1,6 +1,6 @@
 """What light and dynamic convolutions share: softmaxed kernels of fixed width on a stream."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,7 +8,21 @@ from torch import Tensor
 from talkconv.layers.band import convolve
 from talkconv.layers.dropout import Dropout
 from talkconv.layers.mixer import Mixer, mask_after, zero_padding
-from talkconv.ops.step import TaLKState
+from talkconv.ops.stream import StreamTail
+
+
+@dataclass(frozen=True)
+class KernelState(StreamTail):
+    """The last tokens of a stream that a kernel of kernel_size tokens still needs."""
+
+    tokens: Tensor
+    kernel_size: int
+    rollback: int
+    seen: int
+
+    @property
+    def reach(self) -> int:
+        return self.kernel_size - 1
 
 
 class KernelConv(Mixer):
@@ -40,17 +54,11 @@ class KernelConv(Mixer):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
         rollback: int = 0,
-    ) -> TaLKState:
-        """The last kernel_size - 1 tokens: what TaLK keeps, too."""
+    ) -> KernelState:
         dtype, device = self._default_place(dtype, device)
-        return TaLKState.empty(
-            batch,
-            self.dim,
-            l_max=self.kernel_size - 1,
-            rollback=rollback,
-            dtype=dtype,
-            device=device,
-        )
+        rows = self.kernel_size - 1 + rollback
+        tokens = torch.zeros(batch, rows, self.dim, dtype=dtype, device=device)
+        return KernelState(tokens, self.kernel_size, rollback, seen=0)
 
     def kernels(self, x: Tensor) -> Tensor:
         """x (B, T, dim) -> weights (B, T, H, K), or (H, K) when all tokens have the same."""
@@ -65,21 +73,16 @@ class KernelConv(Mixer):
         return convolve(x, self.kernels(x), before=before, after=after)
 
     def _step(
-        self, x: Tensor, padding_mask: Tensor | None, state: TaLKState
-    ) -> tuple[Tensor, TaLKState]:
+        self, x: Tensor, padding_mask: Tensor | None, state: KernelState
+    ) -> tuple[Tensor, KernelState]:
         if state.tokens.shape[0] != x.shape[0]:
             raise ValueError(
                 f"the state holds {state.tokens.shape[0]} sequences, got {x.shape[0]}; "
                 "state.repeat(n) opens beams"
             )
         x = zero_padding(x, padding_mask)
-        stream = torch.cat((state.tokens, x), dim=1)
-        reach = self.kernel_size - 1
-        out = convolve(stream[:, stream.shape[1] - x.shape[1] - reach :], self.kernels(x))
-        rows = min(reach + state.rollback, stream.shape[1])
-        # a copy: a view would keep all of a long prefill alive
-        kept = stream[:, stream.shape[1] - rows :].clone()
-        return out, replace(state, tokens=kept, seen=state.seen + x.shape[1])
+        window, state = state.extend(x)
+        return convolve(window, self.kernels(x)), state
 
     def extra_repr(self) -> str:
         return (

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from talkconv.layers.kernel_conv import KernelConv
+from talkconv.network_settings import NetworkSettings
 
 
 class LightConv(KernelConv):
@@ -20,7 +21,7 @@ class LightConv(KernelConv):
         kernel_size: int,
         *,
         causal: bool = False,
-        weight_dropout: float = 0.0,
+        weight_dropout: float = NetworkSettings.weight_dropout,
     ) -> None:
         super().__init__(dim, heads, kernel_size, causal=causal, weight_dropout=weight_dropout)
         self.weight = nn.Parameter(torch.empty(heads, 1, kernel_size))

@@ -5,7 +5,7 @@ from talkconv.layers.light_conv import LightConv
 from talkconv.layers.mixer import Mixer
 from talkconv.layers.self_attention import SelfAttention
 from talkconv.layers.talk_conv import TaLKConv
-from talkconv.network_settings import MIXERS
+from talkconv.network_settings import MIXERS, NetworkSettings
 
 
 def make_mixer(
@@ -15,10 +15,10 @@ def make_mixer(
     l_max: int,
     r_max: int,
     *,
-    offset_dropout: float = 0.0,
-    weight_dropout: float = 0.0,
-    attention_dropout: float = 0.0,
-    normalize: bool = True,
+    offset_dropout: float = NetworkSettings.offset_dropout,
+    weight_dropout: float = NetworkSettings.weight_dropout,
+    attention_dropout: float = NetworkSettings.attention_dropout,
+    normalize: bool = NetworkSettings.normalize,
 ) -> Mixer:
     """One of MIXERS, causal when r_max=0. Each takes the dropout that is its own.
 

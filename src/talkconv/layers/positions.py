@@ -1,4 +1,4 @@
-"""Sinusoidal positions, as the authors' networks count them."""
+"""Sinusoidal positions, counted as in the authors' networks."""
 
 import math
 
@@ -7,12 +7,13 @@ from torch import Tensor, nn
 
 
 class SinusoidalPositions(nn.Module):
-    """Sines in the first half of the channels, cosines in the second, of geometric frequencies.
+    """Adds to each token the sines and cosines of its position: x (B, T, dim) -> (B, T, dim).
 
-    Tokens are counted from padding_idx + 1; padding is not counted and gets zeros. No table is
-    kept: any length works.
+    Sines stand in the first half of the channels, cosines in the second, with frequencies that fall
+    geometrically. Tokens are counted from padding_idx + 1; padding is not counted and nothing is
+    added to it. There is no table, so that a sequence may have any length.
 
-    >>> SinusoidalPositions(8)(5).shape
+    >>> SinusoidalPositions(8)(torch.zeros(1, 5, 8)).shape
     torch.Size([1, 5, 8])
     """
 
@@ -24,6 +25,20 @@ class SinusoidalPositions(nn.Module):
         self.padding_idx = padding_idx
 
     def forward(
+        self, x: Tensor, *, start: int | Tensor = 0, padding_mask: Tensor | None = None
+    ) -> Tensor:
+        """Return x with its positions, in the dtype and on the device of x.
+
+        `start` is how many tokens, padding aside, came before: one number, or (B,) of them.
+        padding_mask (B, T) is True at padding.
+        """
+        if x.dim() != 3 or x.shape[-1] != self.dim:
+            raise ValueError(f"x must be (B, T, dim) with dim = {self.dim}, got {tuple(x.shape)}")
+        return x + self.values(
+            x.shape[1], start=start, padding_mask=padding_mask, device=x.device, dtype=x.dtype
+        )
+
+    def values(
         self,
         tokens: int,
         *,
@@ -32,11 +47,7 @@ class SinusoidalPositions(nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> Tensor:
-        """Positions of `tokens` tokens -> (1, T, dim), or (B, T, dim) if sequences differ.
-
-        `start` is how many tokens, padding aside, came before: one number, or (B,) of them.
-        padding_mask (B, T) is True at padding.
-        """
+        """Return what forward() adds: (1, T, dim), or (B, T, dim) if the sequences differ."""
         if padding_mask is not None:
             if padding_mask.shape[1:] != (tokens,):
                 raise ValueError(
@@ -58,7 +69,10 @@ class SinusoidalPositions(nn.Module):
         return positions.to(dtype)
 
     def _frequencies(self, device: torch.device | str | None) -> Tensor:
-        """(dim // 2,) from 1 down to 1/10000. Not a buffer: half precision would ruin it."""
+        """Return the frequencies (dim // 2,) from 1 down to 1/10000.
+
+        They are no buffer, because a network in half precision would round it.
+        """
         half = self.dim // 2
         steps = torch.arange(half, dtype=torch.float32, device=device)
         return torch.exp(steps * -(math.log(10000) / (half - 1)))

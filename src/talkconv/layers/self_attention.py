@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from talkconv.layers.attend import attend
 from talkconv.layers.mixer import Mixer, init_linear, mask_after
+from talkconv.network_settings import NetworkSettings
 
 # Fewest tokens that a cache makes room for at a time.
 ROOM = 64
@@ -145,7 +146,12 @@ class SelfAttention(Mixer):
     """
 
     def __init__(
-        self, dim: int, heads: int, *, causal: bool = False, attention_dropout: float = 0.0
+        self,
+        dim: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        attention_dropout: float = NetworkSettings.attention_dropout,
     ) -> None:
         super().__init__(dim, heads, causal=causal)
         self.attention_dropout = attention_dropout

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from talkconv.layers.dropout import Dropout
 from talkconv.layers.mixer import Mixer, init_linear, zero_padding
+from talkconv.network_settings import NetworkSettings
 from talkconv.ops.step import TaLKState, talk_conv_step
 from talkconv.ops.talk_conv import talk_conv
 
@@ -30,9 +31,9 @@ class TaLKConv(Mixer):
         heads: int,
         l_max: int,
         r_max: int,
-        offset_dropout: float = 0.0,
+        offset_dropout: float = NetworkSettings.offset_dropout,
         *,
-        normalize: bool = True,
+        normalize: bool = NetworkSettings.normalize,
     ) -> None:
         super().__init__(dim, heads, causal=r_max == 0)
         if not 0 <= offset_dropout < 1:

@@ -10,23 +10,23 @@ from typing import Any
 from torch import Tensor
 from transformers import Cache
 
-from talkconv.layers.cross_attention import ProjectedMemory
+from talkconv.layers.cross_attention import ProjectedStates
 
 
 class TaLKConvCache(Cache):
-    """One mixer state a layer, and for a translation one projected memory a layer.
+    """Holds the state of each layer's mixer and, for a translation, its projected encoder states.
 
-    Rows are beams: `reorder_cache` picks among them. The memory has a row for each sentence, whose
-    beams are picked among themselves, so that it never moves. A cache without states is one before
-    the first token: the network that it is passed to makes them.
+    The rows of the states are beams, and `reorder_cache` chooses among them. The projected states
+    have a row for each sentence. Beams never change their sentence, so these rows never move. A
+    cache without states is one before the first token: the network makes them at its first call.
     """
 
     def __init__(
-        self, states: list[Any] | None = None, memory: list[ProjectedMemory] | None = None
+        self, states: list[Any] | None = None, projected: list[ProjectedStates] | None = None
     ) -> None:
         super().__init__(layers=[])
         self.states = [] if states is None else states
-        self.memory = memory
+        self.projected = projected
         # (B,) tokens of padding that went by in each row; None where there never were any
         self.padding: Tensor | None = None
 
@@ -63,8 +63,8 @@ class TaLKConvCache(Cache):
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep these rows; sentences too, where each has one row."""
         self.reorder_cache(indices)
-        if self.memory is not None:
-            self.memory = [memory.reorder(indices) for memory in self.memory]
+        if self.projected is not None:
+            self.projected = [each.reorder(indices) for each in self.projected]
 
     def crop(self, tokens_to_remove: int) -> None:
         """Take back the last tokens; transformers counts them with a minus."""

@@ -74,8 +74,8 @@ class TaLKConvForConditionalGeneration(TaLKConvPreTrainedModel, GenerationMixin)
         hidden = self.decoder(
             decoder_input_ids,
             padding_mask=padding_of(decoder_attention_mask, decoder_input_ids.shape[1]),
-            memory=encoded.last_hidden_state,
-            memory_padding_mask=padding_mask,
+            encoder_states=encoded.last_hidden_state,
+            encoder_padding_mask=padding_mask,
             cache=cache,
         )
         logits = self.lm_head(hidden[-1][:, -logits_to_keep:])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Any, cast
 
@@ -9,25 +10,15 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutput
 
 from talkconv.layers.adaptive import AdaptiveInput
-from talkconv.layers.blocks import DecoderBlock, EncoderBlock
-from talkconv.layers.cross_attention import ProjectedMemory
+from talkconv.layers.blocks import BlockSettings, DecoderBlock, EncoderBlock
+from talkconv.layers.cross_attention import ProjectedStates
 from talkconv.layers.dropout import Dropout
 from talkconv.layers.positions import SinusoidalPositions
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
 
-_SHARED_SETTINGS = (
-    "gate",
-    "activation",
-    "norm_first",
-    "normalize",
-    "dropout",
-    "input_dropout",
-    "offset_dropout",
-    "weight_dropout",
-    "attention_dropout",
-    "ff_dropout",
-)
+# the settings that all blocks of a network share
+_SHARED_SETTINGS = [field.name for field in fields(BlockSettings) if field.name != "mixer"]
 
 
 class Stack(nn.Module):
@@ -51,11 +42,8 @@ class Stack(nn.Module):
     def embed(self, tokens: Tensor, padding_mask: Tensor | None, start: int | Tensor = 0) -> Tensor:
         """tokens (B, T) -> (B, T, dim); `start` tokens, padding aside, came before."""
         x = self.embed_tokens(tokens) * self.embed_scale
-        place = dict(device=x.device, dtype=x.dtype)
-        positions = self.embed_positions(
-            tokens.shape[1], start=start, padding_mask=padding_mask, **place
-        )
-        embedded: Tensor = self.dropout(x + positions)
+        positioned = self.embed_positions(x, start=start, padding_mask=padding_mask)
+        embedded: Tensor = self.dropout(positioned)
         return embedded
 
     def run(self, block: nn.Module, x: Tensor, **kwargs: Any) -> Any:
@@ -154,29 +142,31 @@ class Decoder(Stack):
         self,
         input_ids: Tensor,
         padding_mask: Tensor | None = None,
-        memory: Tensor | None = None,
-        memory_padding_mask: Tensor | None = None,
+        encoder_states: Tensor | None = None,
+        encoder_padding_mask: Tensor | None = None,
         cache: TaLKConvCache | None = None,
     ) -> tuple[Tensor, ...]:
         """States after the embedding and after each block, the last one normed if there is a norm.
 
-        padding_mask (B, T) and memory_padding_mask (B, S) are True at padding. A cache is updated
-        in place, and projects memory (B, S, dim) at its first call alone.
+        padding_mask (B, T) and encoder_padding_mask (B, S) are True at padding. A cache is updated
+        in place, and projects encoder_states (B, S, dim) at its first call alone.
         """
         x = self.embed(input_ids, padding_mask, start=0 if cache is None else cache.tokens)
         if cache is None:
-            padding = dict(padding_mask=padding_mask, memory_padding_mask=memory_padding_mask)
-            hidden = self._all_at_once(x, memory=memory, **padding)
+            padding = dict(padding_mask=padding_mask, encoder_padding_mask=encoder_padding_mask)
+            hidden = self._all_at_once(x, encoder_states=encoder_states, **padding)
         else:
-            if cache.memory is None and memory is not None:
-                cache.memory = self.project(memory, memory_padding_mask)
+            if cache.projected is None and encoder_states is not None:
+                cache.projected = self.project(encoder_states, encoder_padding_mask)
             hidden = self._next_tokens(x, padding_mask, cache)
         return (*hidden[:-1], self.norm(hidden[-1]))
 
-    def project(self, memory: Tensor, padding_mask: Tensor | None) -> list[ProjectedMemory]:
-        """What each block attends to: memory (B, S, dim), padding_mask (B, S)."""
+    def project(self, encoder_states: Tensor, padding_mask: Tensor | None) -> list[ProjectedStates]:
+        """Return what each block attends to: encoder_states (B, S, dim), padding_mask (B, S)."""
         attentions = [block.cross_attention for block in self.blocks]
-        return [part.project(memory, padding_mask) for part in attentions if part is not None]
+        return [
+            part.project(encoder_states, padding_mask) for part in attentions if part is not None
+        ]
 
     def _all_at_once(self, x: Tensor, **inputs: Tensor | None) -> list[Tensor]:
         hidden = [x]
@@ -189,9 +179,9 @@ class Decoder(Stack):
     ) -> list[Tensor]:
         hidden = [x]
         for index, block in enumerate(self.blocks):
-            memory = None if cache.memory is None else cache.memory[index]
+            projected = None if cache.projected is None else cache.projected[index]
             x, cache.states[index] = block(
-                x, memory=memory, padding_mask=padding_mask, state=cache.states[index]
+                x, encoder_states=projected, padding_mask=padding_mask, state=cache.states[index]
             )
             hidden.append(x)
         if padding_mask is not None:

@@ -5,7 +5,7 @@ token the state holds zeros. They add nothing to a sum, so no positions are coun
 grows with the stream.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,13 +14,14 @@ from torch import Tensor
 
 from talkconv.ops import derivatives, eager, implementations, roads
 from talkconv.ops.checks import DTYPES, check_inputs, check_max_offset, check_reach
+from talkconv.ops.stream import StreamTail
 from talkconv.ops.windows import reach_in_tokens
 
 STEP = "talkconv::talk_conv_step"
 
 
 @dataclass(frozen=True)
-class TaLKState:
+class TaLKState(StreamTail):
     """The past that a stream still needs: (B, reach + up to `rollback`, C) tokens, the newest last.
 
     A step returns a new state and leaves the old one as it was.
@@ -59,27 +60,9 @@ class TaLKState:
         tokens = torch.zeros(batch, rows, channels, dtype=dtype, device=device)
         return cls(tokens, l_max, float(max_offset), rollback, seen=0)
 
-    def reorder(self, index: Tensor) -> "TaLKState":
-        """Return a state whose row k is row index[k] of this one, as when beams are chosen."""
-        return replace(self, tokens=self.tokens.index_select(0, index))
-
-    def repeat(self, n: int) -> "TaLKState":
-        """Return a state with each row repeated n times, B -> n * B, as when beams are opened."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
-        return replace(self, tokens=self.tokens.repeat_interleave(n, dim=0))
-
-    def crop(self, tokens: int) -> "TaLKState":
-        """Return the state as it was before the last `tokens` tokens."""
-        spare = self.tokens.shape[1] - reach_in_tokens(self.l_max, self.max_offset)
-        most = min(spare, self.seen)
-        if not 0 <= tokens <= most:
-            raise ValueError(
-                f"crop can take back 0 .. {most} tokens here (rollback={self.rollback}, "
-                f"seen={self.seen}), got {tokens}; make the state with a larger rollback"
-            )
-        rows = self.tokens.shape[1] - tokens
-        return replace(self, tokens=self.tokens[:, :rows], seen=self.seen - tokens)
+    @property
+    def reach(self) -> int:
+        return reach_in_tokens(self.l_max, self.max_offset)
 
 
 def talk_conv_step(
@@ -94,19 +77,12 @@ def talk_conv_step(
     1.0
     """
     _check_step(x, left, state)
-    stream = torch.cat((state.tokens, x), dim=1)
-    reach = reach_in_tokens(state.l_max, state.max_offset)
-    # windows reach no farther back than this, so rows that are kept for crop() are left out
-    window = stream[:, stream.shape[1] - x.shape[1] - reach :]
+    window, new_state = state.extend(x)
     inputs = (window, left, state.l_max, state.max_offset, normalize)
     out: Tensor = roads.take(
         _step, _differentiable_step, torch.ops.talkconv.talk_conv_step, (window, left), *inputs
     )
-    rows = min(reach + state.rollback, stream.shape[1])
-    # a view would keep all of a long prefill alive
-    kept = stream[:, stream.shape[1] - rows :]
-    kept = kept.clone() if stream.shape[1] > 2 * rows else kept
-    return out, replace(state, tokens=kept, seen=state.seen + x.shape[1])
+    return out, new_state
 
 
 def _check_step(x: Tensor, left: Tensor, state: TaLKState) -> None:
