@@ -19,17 +19,18 @@ def words(tmp_path):
 
 def test_pairs_end_with_eos_and_are_cut_before_it(tmp_path, words):
     settings = DataSettings(corpus="pairs", max_source_tokens=2)
-    write_chunk(tmp_path / "0.arrow", {"source": ["a b c", "a b"], "target": ["c x", ""]}, {})
+    columns = {"source": ["a b c", "a b"], "target": ["c x <unk>", ""]}
+    write_chunk(tmp_path / "0.arrow", columns, {})
     shard = tmp_path / "shard.arrow"
     encode_pairs(WordChunks([tmp_path / "0.arrow"], shard, words, clean=False, settings=settings))
     data = Dataset.from_file(str(shard))
     assert data["source"][:] == [[4, 5, 2], [4, 5, 2]]
-    assert data["target"][:] == [[6, 3, 2], [2]]
+    assert data["target"][:] == [[6, 3, 3, 2], [2]]
     assert data.features["source"].feature.dtype == "int32"
     counts = read_json(card_of(shard))["counts"]
-    assert counts == dict(
-        rows=2, source_tokens=6, target_tokens=4, source_cut=1, target_cut=0, unknown=1
-    )
+    tokens = dict(source_tokens=6, target_tokens=5, source_cut=1, target_cut=0)
+    # one word is unknown, and one was <unk> in the text
+    assert counts == dict(rows=2, unknown=2, given_unknown=1, **tokens)
 
 
 def test_cleaning_by_subwords(tmp_path):

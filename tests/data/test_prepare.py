@@ -101,7 +101,7 @@ def test_running_text_is_cut_into_blocks(tmp_path, small_chunks):
     prepared = prepare("language_modelling", WORDS, write_text(tmp_path / "raw"), tmp_path / "out")
     # 4 + 5 words and five ends of lines
     assert [len(row) for row in prepared.split("train")["tokens"]] == [8, 6]
-    assert prepared.card["splits"]["train"] == dict(tokens=14, unknown=1, rows=2)
+    assert prepared.card["splits"]["train"] == dict(tokens=14, unknown=1, given_unknown=1, rows=2)
 
 
 def test_special_names_in_running_text_are_text(tmp_path):

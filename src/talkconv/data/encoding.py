@@ -1,7 +1,7 @@
 """From words to ids: what is done to some chunks, by any process, to make one shard."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -46,7 +46,9 @@ def encode_pairs(chunks: WordChunks) -> None:
     with shard_writer(chunks.shard, schema) as writer:
         for batch in _batches(chunks.paths):
             columns: dict[str, list[list[int]]] = {name: [] for name in PAIR}
-            sides = [_encode(chunks.tokenizer, batch[name].to_pylist()) for name in PAIR]
+            texts = [batch[name].to_pylist() for name in PAIR]
+            counts["given_unknown"] += _given_unknown(chain(*texts), settings)
+            sides = [_encode(chunks.tokenizer, side) for side in texts]
             for pair in zip(*sides, strict=True):
                 # </s> is no subword
                 why = why_dropped([len(ids) - 1 for ids in pair], settings) if clean else None
@@ -67,16 +69,20 @@ def encode_pairs(chunks: WordChunks) -> None:
 
 def encode_text(chunks: WordChunks) -> None:
     """Write the ids of all lines to one array, with </s> at the end of each line."""
-    lines = (
-        (*ids, _END)
-        for batch in _batches(chunks.paths)
-        for ids in _encode(chunks.tokenizer, batch["text"].to_pylist(), add_special_tokens=False)
-    )
-    stream = numpy.fromiter(chain.from_iterable(lines), numpy.int32)
+    counts: Counter[str] = Counter()
+
+    def lines() -> Iterator[Sequence[int]]:
+        for batch in _batches(chunks.paths):
+            texts = batch["text"].to_pylist()
+            counts["given_unknown"] += _given_unknown(texts, chunks.settings)
+            for ids in _encode(chunks.tokenizer, texts, add_special_tokens=False):
+                yield (*ids, _END)
+
+    stream = numpy.fromiter(chain.from_iterable(lines()), numpy.int32)
     with whole_file(chunks.shard) as unfinished, unfinished.open("wb") as file:
         numpy.save(file, stream)
-    unknown = int((stream == _UNKNOWN).sum())
-    write_json(card_of(chunks.shard), dict(counts=dict(tokens=len(stream), unknown=unknown)))
+    counts.update(tokens=len(stream), unknown=int((stream == _UNKNOWN).sum()))
+    write_json(card_of(chunks.shard), dict(counts=counts))
 
 
 def write_blocks(streams: Sequence[Path], shard: Path, block: int) -> int:
@@ -107,6 +113,14 @@ def _encode(
 ) -> list[list[int]]:
     found = _backend(tokenizer).encode_batch_fast(texts, add_special_tokens=add_special_tokens)
     return [encoding.ids for encoding in found]
+
+
+def _given_unknown(texts: Iterable[str], settings: DataSettings) -> int:
+    """Count the words that are <unk> in the text already, which no vocabulary can avoid."""
+    # Subwords spell <unk> like any other word.
+    if settings.vocabulary is not None:
+        return 0
+    return sum(text.split().count(UNK) for text in texts)
 
 
 def _cut(ids: list[int], limit: int | None) -> list[int]:

@@ -116,6 +116,7 @@ def _work_through(
     chunks: Chunks = {name: read[name] for name in in_order(read)}
     if corpus.valid_every is not None:
         chunks = stages.divide(chunks, corpus.valid_every)
+    repeats = stages.count_repeats(chunks)
     tokenizer = stages.learn(chunks["train"])
     splits: dict[str, dict[str, int]] = {}
     for name, paths in chunks.items():
@@ -129,7 +130,8 @@ def _work_through(
     for card in (stages.work / "whole").glob("*/*.json"):
         if card.parent.name in splits:
             card.unlink()
-    return splits, dict(splits=report, notes=notes, valid_every=corpus.valid_every)
+    whole = dict(splits=report, notes=notes, repeats=repeats, valid_every=corpus.valid_every)
+    return splits, whole
 
 
 def _read_report(paths: list[Path]) -> dict[str, Any]:

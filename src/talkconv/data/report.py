@@ -1,13 +1,34 @@
-"""What preparation kept and dropped, and why, as a table."""
+"""The report of preparation: what was kept and dropped, as a table, and warnings."""
+
+from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 from rich.table import Table
 
 from talkconv.data.prepared import Prepared
+from talkconv.data.settings import DataSettings
+
+# A larger share of unknown words in a split is worth a warning.
+MOST_UNKNOWN = 0.02
+_BYTES = 'data.tokenizer = "bytes", which knows everything'
 
 
 def print_report(prepared: Prepared, console: Console) -> None:
-    """The closing report; the same numbers stand in data.json."""
+    """Print what preparation did; the same numbers are in data.json."""
+    report = prepared.card["report"]
+    console.print(_table(prepared))
+    for note, times in report["notes"].items():
+        console.print(f"{note}: {times:,}", highlight=False)
+    _print_round_trips(prepared, console)
+    words = len(prepared.tokenizer())
+    console.print(f"vocabulary: {words:,} entries; {report['seconds']} s", highlight=False)
+    for warning in [*unknown_warnings(prepared), *repeat_warnings(report.get("repeats", {}))]:
+        console.print(
+            f"warning: {warning}", style="yellow", highlight=False, markup=False, soft_wrap=True
+        )
+
+
+def _table(prepared: Prepared) -> Table:
     report, splits = prepared.card["report"], prepared.card["splits"]
     table = Table(title=f"{prepared.folder}: {prepared.task}", title_justify="left")
     for name in ("", "read", "kept", "dropped", "rows", "tokens", "<unk>", "cut"):
@@ -15,23 +36,56 @@ def print_report(prepared: Prepared, console: Console) -> None:
     for name, counts in splits.items():
         seen = report["splits"].get(name)
         why = _reasons(seen["dropped"]) if seen else f"1 of {report['valid_every']} of train"
-        tokens = sum(counts.get(key, 0) for key in ("source_tokens", "target_tokens", "tokens"))
         table.add_row(
             name,
             f"{seen['read']:,}" if seen else "",
             f"{seen['kept']:,}" if seen else "",
             why,
             f"{counts['rows']:,}",
-            f"{tokens:,}",
-            f"{counts['unknown'] / max(tokens, 1):.2%}",
+            f"{_tokens(counts):,}",
+            f"{counts['unknown'] / max(_tokens(counts), 1):.2%}",
             f"{counts.get('source_cut', 0) + counts.get('target_cut', 0):,}",
         )
-    console.print(table)
-    for note, times in report["notes"].items():
-        console.print(f"{note}: {times:,}", highlight=False)
-    _print_round_trips(prepared, console)
-    words = len(prepared.tokenizer())
-    console.print(f"vocabulary: {words:,} entries; {report['seconds']} s", highlight=False)
+    return table
+
+
+def _tokens(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(key, 0) for key in ("source_tokens", "target_tokens", "tokens"))
+
+
+def unknown_warnings(prepared: Prepared) -> Iterator[str]:
+    """Yield a warning for each split with many unknown words, and what to do about them."""
+    for name, counts in prepared.card["splits"].items():
+        # Words that are <unk> in the raw text are not the vocabulary's fault.
+        unknown = counts["unknown"] - counts.get("given_unknown", 0)
+        share = unknown / max(_tokens(counts), 1)
+        if share > MOST_UNKNOWN:
+            yield f"{share:.1%} of the tokens of {name} are <unk>: {_cure(prepared.settings)}"
+
+
+def _cure(settings: DataSettings) -> str:
+    if settings.vocabulary is not None:
+        return f"lower data.min_frequency = {settings.min_frequency}, or take {_BYTES}"
+    if settings.codes is not None:
+        return "segment all files with the codes of data.codes"
+    return (
+        "set data.vocabulary, such as data.vocabulary=8000, so that rare words become subwords, "
+        f"or take {_BYTES}"
+    )
+
+
+def repeat_warnings(repeats: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield a warning for each split that repeats rows of its own or of another split."""
+    for name, counts in repeats.items():
+        compared = counts["compared"]
+        for other, times in counts.items():
+            if other == "compared" or not times:
+                continue
+            rows = f"{times:,} of {compared:,} rows of {name} ({times / compared:.2%})"
+            if other == name:
+                yield f"{rows} repeat another row of it"
+            else:
+                yield f"{rows} are in {other}, too: their scores say little about new text"
 
 
 def _print_round_trips(prepared: Prepared, console: Console) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy
 from rich.progress import Progress
 from tokenizers import Tokenizer
 
 from talkconv.conventions import LANGUAGE_MODELLING
-from talkconv.data import encoding, words
+from talkconv.data import encoding, repeats, words
 from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json
 from talkconv.data.corpus import Corpus, Row, Split, in_order
 from talkconv.data.crew import Crew
@@ -124,6 +125,14 @@ class Stages:
         self._run("valid: hold out", words.divide_chunk, todo)
         divided = dict(train=[t.train for t in tasks], valid=[t.valid for t in tasks])
         return {name: (chunks | divided)[name] for name in in_order(chunks | divided)}
+
+    def count_repeats(self, chunks: Chunks) -> dict[str, dict[str, int]]:
+        """Count the rows that occur more than once, within a split or in two of them."""
+        hashes = {}
+        for name, paths in chunks.items():
+            found = self._results(f"{name}: repeats", repeats.row_hashes, paths)
+            hashes[name] = numpy.concatenate([numpy.empty(0, numpy.uint64), *found])
+        return repeats.count_repeats(hashes)
 
     def learn(self, train: Sequence[Path]) -> Path:
         """The folder of the tokenizer that is learnt from the training words."""
