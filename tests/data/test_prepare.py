@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from talkconv.data import encoding, stages, words
 from talkconv.data.cleaning import EMPTY, LONG_WORD
 from talkconv.data.lines import WINDOWS
 from talkconv.data.prepare import prepare
+from talkconv.data.report import print_report
 from talkconv.data.settings import DataSettings
 from tests.data.cases import (
     ENGLISH,
@@ -176,6 +178,27 @@ def test_other_codes_are_other_files(tmp_path):
     write(raw / "codes.bpe", ["#version: 0.2", "d o"])
     with pytest.raises(ValueError, match="was prepared from other files"):
         prepare("translation", settings, raw, tmp_path / "out", workers=1)
+
+
+def test_folders_of_older_versions_still_open(tmp_path, raw):
+    out = tmp_path / "out"
+    prepare("translation", PAIRS, raw, out, workers=1)
+    card = json.loads((out / "data.json").read_text())
+    for name in ("tokenizer", "protected", "codes"):
+        del card["settings"][name]
+    del card["report"]["repeats"]
+    for split in card["report"]["splits"].values():
+        del split["round_trip"]
+    for counts in card["splits"].values():
+        del counts["given_unknown"]
+    (out / "data.json").write_text(json.dumps(card))
+    console = Console(record=True, width=120)
+    prepared = prepare("translation", PAIRS, raw, out, console=console)
+    print_report(prepared, console)
+    text = console.export_text()
+    assert "is prepared already" in text
+    assert "vocabulary: 60 entries" in text
+    assert prepared.settings == PAIRS
 
 
 def test_processes_change_nothing(tmp_path, raw, small_chunks):

@@ -174,8 +174,10 @@ def _inputs(corpus: Corpus, raw: Path | None, codes: Path | None) -> list[dict[s
 
 def _done_before(out: Path, plan: dict[str, Any], console: Console) -> Prepared:
     prepared = open_prepared(out)
+    # An older folder does not have the settings that it did not know; they have their defaults.
+    found = {**prepared.card, "settings": prepared.settings.as_dict()}
     for key, wanted in plan.items():
-        if prepared.card[key] != wanted:
+        if found[key] != wanted:
             other = {"task": "for another task", "settings": "with other settings"}
             raise ValueError(
                 f"{out} was prepared {other.get(key, 'from other files')}: give another --out, "
