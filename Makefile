@@ -12,8 +12,9 @@ setup: $(READY)
 # torch first and alone: its exact version decides which build of it is taken
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/talkconv/ops/csrc/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep '^torch==' constraints.txt)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,gpu]'
+	@echo "Installing PyTorch, then the other packages and our compiled kernel. This takes some minutes."
+	$(BIN)/python -m pip install --disable-pip-version-check $$(grep '^torch==' constraints.txt)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev,gpu]'
 	touch $(READY)
 
 demo: setup
