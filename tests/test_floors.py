@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "generation": {"search", "models", "data", "runs"},
     "evaluation": {"models", "data", "runs", "generation"},
     "training": {"layers", "models", "data", "runs", "generation", "evaluation"},
+    "serving": {"search", "layers", "models", "data", "runs", "generation", "evaluation"},
     "report": {"layers", "models", "data", "runs", "generation", "evaluation", "training"},
     "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},
     "demo": {

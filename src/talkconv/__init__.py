@@ -51,12 +51,20 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
-    elif name in _MODULES:
-        value = import_module(_MODULES[name])
-    else:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        is_module = name in _MODULES
+        module = import_module(_MODULES[name] if is_module else _HOMES[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        # an installation for exported networks has no torch
+        from talkconv.installing import install_command
+
+        cure = install_command("torch")
+        raise ImportError(f"{__name__}.{name} needs torch: {cure}", name="torch") from error
+    value = module if is_module else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -2,15 +2,23 @@
 
 from talkconv.installing import install_command
 
+# the packages of which each extra brings some; all others come with `text`
+_EXTRAS = {"onnxruntime": "runtime", "onnx": "export", "onnxscript": "export"}
+_EXTRAS |= dict.fromkeys(("starlette", "uvicorn", "pydantic", "prometheus_client"), "serve")
+
 
 def main() -> None:
+    """Run the command line. A package that is missing is told, with the command to install it."""
     try:
         from talkconv import cli
-    except ImportError as error:
-        raise SystemExit(
-            f"talkconv: this command needs {error.name}: {install_command('text')}"
-        ) from error
-    cli.app()
+
+        cli.app()
+    except ModuleNotFoundError as error:
+        package = str(error.name).split(".")[0]
+        if package == "talkconv":
+            raise
+        cure = install_command(_EXTRAS.get(package, "text"))
+        raise SystemExit(f"talkconv: this command needs {package}: {cure}") from error
 
 
 if __name__ == "__main__":

@@ -1,16 +1,11 @@
 """The commands, a table: each is a function that lives in its room."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-
-from talkconv.bench.exactness import bench_exactness
-from talkconv.bench.generation import bench_generate
-from talkconv.bench.kernels import bench_kernels
-from talkconv.bench.model import bench_model
-from talkconv.bench.op import bench_op
-from talkconv.doctor import doctor
+from typer.core import TyperGroup
 
 app = typer.Typer(
     name="talkconv",
@@ -19,7 +14,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(doctor)
+
+
+@app.command()
+def doctor() -> None:
+    """Print what runs on this machine and why, and check the operation on a small example."""
+    # torch takes seconds to import, and exports do without it
+    from talkconv.doctor import doctor
+
+    doctor()
 
 
 @app.command()
@@ -97,9 +100,16 @@ def train(
     train_command(Request(recipe, overrides or [], data, out, resume, seeds))
 
 
-RunArgument = Annotated[Path, typer.Argument(help="A run, or a model's folder.")]
+RunArgument = Annotated[Path, typer.Argument(help="A run, an export, or a model's folder.")]
 ModelOption = Annotated[
-    str | None, typer.Option(help="best, last or averaged; else the one that the run's card names.")
+    str | None,
+    typer.Option(
+        help="best, last or averaged of a run, float32 or int8 of an export; else the one that the "
+        "card names."
+    ),
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, help="Threads that compute; all cores unless given.")
 ]
 
 
@@ -126,13 +136,19 @@ def generate(
     top_k: Annotated[int | None, typer.Option(help="Sample from so many tokens.")] = None,
     seed: Annotated[int, typer.Option(help="Of samples.")] = 0,
     batch_tokens: Annotated[int | None, typer.Option(help="Tokens read at once.")] = None,
+    threads: ThreadsOption = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Greedy, unless --beams; int8, if the export has it.")
+    ] = False,
 ) -> None:
     """Translate, summarize or continue text, line by line."""
     from talkconv.generation.generate import generate_command
     from talkconv.loading import load
+    from talkconv.serving.export_card import fastest_network
 
+    model = model or (fastest_network(run) if fast else None)
     changes = dict(
-        num_beams=beams,
+        num_beams=beams or (1 if fast else None),
         length_penalty=length_penalty,
         stepwise_length_penalty=stepwise_length_penalty,
         no_repeat_ngram=no_repeat_ngram,
@@ -145,7 +161,12 @@ def generate(
         batch_tokens=batch_tokens,
     )
     generate_command(
-        lambda: load(run, model), file, n_best=n_best, scores=scores, seed=seed, changes=changes
+        lambda: load(run, model, threads=threads),
+        file,
+        n_best=n_best,
+        scores=scores,
+        seed=seed,
+        changes=changes,
     )
 
 
@@ -191,6 +212,28 @@ def evaluate(
 
 
 @app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A run, or a model's folder.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it must be new.")],
+    model: ModelOption = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Write an int8 network too, and compare the scores.")
+    ] = False,
+    data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
+    lines: Annotated[
+        Path | None, typer.Option(help="Lines to compare outputs on, if there is no data.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="So many lines of the validation set, evenly spread.")
+    ] = None,
+) -> None:
+    """Write a network as ONNX files that run without PyTorch, after comparing the two."""
+    from talkconv.serving.export import ExportRequest, export_command
+
+    export_command(ExportRequest(run, folder, model, int8, data, lines, limit))
+
+
+@app.command()
 def average(
     run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
     last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,
@@ -222,12 +265,31 @@ def tune(
     tune_command(run, length_penalties=penalties, checkpoints=checkpoints, lines=lines, data=data)
 
 
+_BENCHMARKS = {
+    "op": "talkconv.bench.op",
+    "exactness": "talkconv.bench.exactness",
+    "model": "talkconv.bench.model",
+    "generate": "talkconv.bench.generation",
+    "kernels": "talkconv.bench.kernels",
+}
+
+
+class _Benchmarks(TyperGroup):
+    """Imports a benchmark when it is asked for: it needs torch, which exports do without."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_BENCHMARKS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _BENCHMARKS:
+            return None
+        one = typer.Typer(add_completion=False)
+        one.command(cmd_name)(getattr(import_module(_BENCHMARKS[cmd_name]), f"bench_{cmd_name}"))
+        return typer.main.get_command(one)
+
+
 bench = typer.Typer(
-    help="Measure on this machine; tables here, JSON in results/.", no_args_is_help=True
+    cls=_Benchmarks, help="Measure on this machine, and print tables.", no_args_is_help=True
 )
-bench.command("op")(bench_op)
-bench.command("exactness")(bench_exactness)
-bench.command("model")(bench_model)
-bench.command("generate")(bench_generate)
-bench.command("kernels")(bench_kernels)
+bench.callback()(lambda: None)
 app.add_typer(bench, name="bench")

@@ -4,22 +4,41 @@ from pathlib import Path
 from typing import Any
 
 from talkconv.generation.text_model import TextModel
+from talkconv.serving.export_card import is_export
 
 
-def load(folder: str | Path, model: str | None = None, device: Any = None) -> TextModel:
-    """Open a run that `talkconv train` wrote, or the folder of a model with its tokenizer.
+def load(
+    folder: str | Path,
+    model: str | None = None,
+    device: Any = None,
+    threads: int | None = None,
+) -> TextModel:
+    """Open a run, an export, or the folder of a model with its tokenizer.
 
-    `model` is best, last, averaged or any other network of the run; by default it is the one that
-    the run's card names. The network is put on `device`, by default the best one here.
+    `model` names the network: best, last, averaged or any other one of a run, float32 or int8 of an
+    export; by default it is the one that the card of the folder names. A run's network is put on
+    `device`, by default the best one here. `threads` is the number of threads that compute.
 
     >>> model = load("runs/multi30k_de_en")  # doctest: +SKIP
     >>> model.translate("Ein Mann schläft.", beams=5)  # doctest: +SKIP
     'A man sleeps.'
     """
+    folder = Path(folder)
+    if is_export(folder):
+        # onnxruntime is not needed for runs
+        from talkconv.serving.loading import load_export
+
+        if device is not None and str(device) != "cpu":
+            raise ValueError(f"an export runs on the CPU: leave device away, got {device!r}")
+        return load_export(folder, model, threads)
     # torch and transformers take seconds to import, and exported networks do without them
+    import torch
+
     from talkconv.runs.open_run import open_run
 
-    run = open_run(Path(folder), model, device)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    run = open_run(folder, model, device)
     return TextModel(
         run.model, run.tokenizer, run.card.generation, run.card.task, run.target_tokenizer
     )

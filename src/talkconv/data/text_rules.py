@@ -148,3 +148,18 @@ def make_rules(
         return SpaceRules(lowercase=bool(known.get("lowercase")), segmenter=segmenter)
     moses = Moses(lang, **known)
     return MosesRules(moses, segmenter=segmenter) if tokenizer == "moses" else RawRules(moses)
+
+
+def saved_rules(config: Mapping[str, Any]) -> dict[str, TextRules]:
+    """Make the rules of each language from the tokenizer_config.json of a TaLKConvTokenizer."""
+    # Folders that were written before there was a choice say `moses` instead.
+    name = config.get("text_tokenizer") or ("moses" if config["moses"] else "none")
+    codes = config.get("codes")
+    merges = None if codes is None else [_pair(line) for line in codes]
+    languages = (str(config["source_lang"]), str(config["target_lang"]))
+    return {lang: make_rules(name, lang, config, merges) for lang in languages}
+
+
+def _pair(line: str) -> Pair:
+    first, second = line.split(" ")
+    return first, second

@@ -13,7 +13,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from talkconv.data.bpe import Pair
 from talkconv.data.settings import DataSettings
 from talkconv.data.specials import BOS, EOS, PAD, UNK
-from talkconv.data.text_rules import RULE_SETTINGS, TextRules, continued, make_rules
+from talkconv.data.text_rules import RULE_SETTINGS, TextRules, continued, saved_rules
 from talkconv.data.vocabulary import frame_texts
 from talkconv.files import write_text
 
@@ -78,12 +78,7 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
 
     @cached_property
     def _rules(self) -> dict[str, TextRules]:
-        codes = self.init_kwargs.get("codes")
-        merges = None if codes is None else [_pair(line) for line in codes]
-        return {
-            lang: make_rules(self.text_tokenizer, lang, self.init_kwargs, merges)
-            for lang in (self.source_lang, self.target_lang)
-        }
+        return saved_rules(self.init_kwargs)
 
     def __call__(
         self,
@@ -172,11 +167,6 @@ def _refuse_pairs(pair: Any, pair_target: Any, kwargs: dict[str, Any]) -> None:
 
 def _is_empty(texts: Any) -> bool:
     return not isinstance(texts, str) and texts is not None and len(texts) == 0
-
-
-def _pair(line: str) -> Pair:
-    first, second = line.split(" ")
-    return first, second
 
 
 def make_tokenizer(
