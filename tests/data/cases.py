@@ -3,7 +3,7 @@
 import gzip
 from pathlib import Path
 
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 
 PAIRS = DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=60)
 SUMMARIES = DataSettings(corpus="summaries", vocabulary=80)

@@ -1,7 +1,7 @@
 import pytest
 
 from talkconv.data.cleaning import EMPTY, LONG_WORD, why_dropped, why_dropped_raw
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 
 CLEAN = dict(corpus="pairs", max_length=10, max_ratio=2.0)
 

@@ -5,8 +5,8 @@ import pyarrow.parquet
 import pytest
 
 from talkconv.data.cnn_dailymail import NO_STORY, cnn_dailymail
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 from tests.data.cases import write
 
 SETTINGS = DataSettings(corpus="cnn_dailymail", vocabulary=100)

@@ -1,7 +1,7 @@
 import pytest
 
 from talkconv.data.corpora import open_corpus
-from talkconv.data.settings import CORPORA, DataSettings
+from talkconv.data.data_settings import CORPORA, DataSettings
 from tests.data.cases import PAIRS, write_pairs
 
 

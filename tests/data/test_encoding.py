@@ -5,8 +5,8 @@ import pytest
 from datasets import Dataset
 
 from talkconv.data.chunks import card_of, read_json, write_chunk
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.encoding import WordChunks, encode_pairs, encode_text, write_blocks
-from talkconv.data.settings import DataSettings
 from talkconv.data.vocabulary import bpe_backend, word_backend
 
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.hub import hub
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 
 PAIR = dict(source_lang="de", target_lang="en")
 

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.iwslt import iwslt14
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 from tests.data.cases import write
 
 SETTINGS = DataSettings(corpus="iwslt14", source_lang="de", target_lang="en", vocabulary=100)

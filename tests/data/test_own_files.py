@@ -1,8 +1,8 @@
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
 from talkconv.data.own_files import pairs, summaries, text, wikitext
-from talkconv.data.settings import DataSettings
 from tests.data.cases import PAIRS, SUMMARIES, WORDS, write
 
 

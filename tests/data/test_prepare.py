@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from talkconv.cli import app
 from talkconv.data import encoding, stages, words
 from talkconv.data.cleaning import EMPTY, LONG_WORD
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import WINDOWS
 from talkconv.data.prepare import prepare
-from talkconv.data.report import print_report
-from talkconv.data.settings import DataSettings
+from talkconv.data.prepare_report import print_report
 from tests.data.cases import (
     ENGLISH,
     GERMAN,
@@ -296,7 +296,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path):
     out, work = tmp_path / "out", tmp_path / ".out.preparing"
     code = (
         "from pathlib import Path; from talkconv.data.prepare import prepare\n"
-        "from talkconv.data.settings import DataSettings\n"
+        "from talkconv.data.data_settings import DataSettings\n"
         f"prepare('translation', DataSettings(**{PAIRS.as_dict()!r}), Path({str(raw)!r}), "
         f"Path({str(out)!r}), workers=1)"
     )

@@ -44,8 +44,10 @@ def test_running_text(running):
     assert prepared.lines("valid") == ["", " = A title = ", "", " one two two three <unk> ", ""]
     tokens = [*chain(*prepared.split("valid")["tokens"])]
     assert tokens.count(2) == 5
-    lines = prepared.tokenizer().batch_decode([tokens[1:6]], skip_special_tokens=True)
-    assert lines == ["= A title ="]
+    # a line begins after the end of the one before it; other ids continue a line
+    rows = [tokens[:6], tokens[1:6]]
+    lines = prepared.tokenizer().batch_decode(rows, skip_special_tokens=True)
+    assert lines == ["= A title =", " = A title ="]
 
 
 def test_asking_for_what_is_not_there(pairs, running):

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoTokenizer
 
 import talkconv.models  # noqa: F401  AutoTokenizer knows the tokenizer from here on
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.moses import Moses
-from talkconv.data.settings import DataSettings
 from talkconv.data.text_rules import make_rules
 from talkconv.data.tokenizer import TaLKConvTokenizer, load_tokenizer, make_tokenizer
 from talkconv.data.vocabulary import bpe_backend, byte_backend, word_backend

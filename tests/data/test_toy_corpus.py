@@ -1,7 +1,7 @@
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 from talkconv.data.toy_corpus import toy
 
 

@@ -1,7 +1,7 @@
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 from talkconv.data.wmt import wmt14_en_fr, wmt16_en_de
 from tests.data.cases import write
 

@@ -5,7 +5,7 @@ import pytest
 
 from talkconv.data.chunks import card_of, read_chunk, read_json, write_chunk
 from talkconv.data.cleaning import EMPTY
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.words import (
     Division,
     RawChunk,

@@ -15,8 +15,8 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from talkconv.cli import app
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.prepared import write_card
-from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import word_backend
 from talkconv.training.record import Record, read_log

@@ -5,7 +5,7 @@ import pytest
 import tomli_w
 import torch
 
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 from talkconv.models import (
     TaLKConvConfig,
     TaLKConvForCausalLM,

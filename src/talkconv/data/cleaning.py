@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 
 EMPTY = "a side is empty"
 LONG_WORD = "a word of more than 1000 characters"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet
 
 from talkconv.data.corpus import Corpus, Row, Split, missing
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading, find_below, read_lines
-from talkconv.data.settings import DataSettings
 
 _LISTS = {"train": "all_train.txt", "valid": "all_val.txt", "test": "all_test.txt"}
 _PARQUET = {"train": "train", "valid": "validation", "test": "test"}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from talkconv.data.cnn_dailymail import cnn_dailymail
 from talkconv.data.corpus import Corpus
+from talkconv.data.data_settings import HUB, DataSettings
 from talkconv.data.hub import hub
 from talkconv.data.iwslt import iwslt14
 from talkconv.data.own_files import pairs, summaries, text, wikitext
-from talkconv.data.settings import HUB, DataSettings
 from talkconv.data.toy_corpus import toy
 from talkconv.data.wmt import wmt14_en_fr, wmt16_en_de
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from talkconv.data.chunks import PAIR, card_of, read_chunk, shard_writer
 from talkconv.data.cleaning import why_dropped
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.specials import EOS, SPECIALS, UNK
 from talkconv.files import whole_file, write_json
 

@@ -10,8 +10,8 @@ from typing import Any
 import datasets
 
 from talkconv.data.corpus import Corpus, Row, Split
+from talkconv.data.data_settings import HUB, DataSettings
 from talkconv.data.lines import Reading
-from talkconv.data.settings import HUB, DataSettings
 
 _NAMES = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
 # columns by which datasets of pairs go

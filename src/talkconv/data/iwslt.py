@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 
 from talkconv.data.corpus import Corpus, Row, Split, missing
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading, aligned, find_below, read_lines
 from talkconv.data.markup import read_segments
-from talkconv.data.settings import DataSettings
 
 _PAIR = "de-en"
 _TESTS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")

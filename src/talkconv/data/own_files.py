@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from talkconv.data.corpus import Corpus, Row, Split, missing
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading, find, read_lines, read_pairs
-from talkconv.data.settings import DataSettings
 
 # the names that people give to the files of a split
 _STEMS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}

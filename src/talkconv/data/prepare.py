@@ -16,13 +16,13 @@ from talkconv.conventions import check_task
 from talkconv.data.chunks import card_of, read_json
 from talkconv.data.corpora import open_corpus
 from talkconv.data.corpus import Corpus, in_order
-from talkconv.data.crew import Crew
+from talkconv.data.data_settings import DataSettings
+from talkconv.data.prepare_report import print_report
 from talkconv.data.prepared import Prepared, open_prepared, write_card
-from talkconv.data.report import print_report
 from talkconv.data.segmentation import read_codes
-from talkconv.data.settings import DataSettings
 from talkconv.data.stages import Chunks, Stages
 from talkconv.data.words import RoundTrip
+from talkconv.data.worker_pool import WorkerPool
 from talkconv.files import write_json
 from talkconv.messages import one_message
 
@@ -85,8 +85,8 @@ def prepare(
     _open_work(work, plan, console)
     started = time.monotonic()
     try:
-        with Crew(workers) as crew, _bars(console) as progress:
-            stages = Stages(work, task, settings, crew, progress, codes)
+        with WorkerPool(workers) as pool, _bars(console) as progress:
+            stages = Stages(work, task, settings, pool, progress, codes)
             splits, report = _work_through(stages, corpus)
     except ValueError:
         shutil.rmtree(work)

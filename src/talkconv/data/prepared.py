@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkconv.conventions import LANGUAGE_MODELLING
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -18,12 +18,12 @@ from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data import encoding, repeats, words
 from talkconv.data.chunks import RAW, card_of, columns_of, read_chunk, read_json
 from talkconv.data.corpus import Corpus, Row, Split, in_order
-from talkconv.data.crew import Crew
+from talkconv.data.data_settings import RAW_TOKENIZERS, DataSettings
 from talkconv.data.lines import Reading
 from talkconv.data.segmentation import read_codes
-from talkconv.data.settings import RAW_TOKENIZERS, DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import bpe_backend, byte_backend, unigram_backend, word_backend
+from talkconv.data.worker_pool import WorkerPool
 from talkconv.files import new_folder, write_json
 
 # a chunk is as many rows as one process tokenizes in a second or two
@@ -47,12 +47,12 @@ class Stages:
         work: Path,
         task: str,
         settings: DataSettings,
-        crew: Crew,
+        pool: WorkerPool,
         progress: Progress,
         codes: Path | None = None,
     ) -> None:
         self.work, self.task, self.settings, self.codes = work, task, settings, codes
-        self.crew, self.progress = crew, progress
+        self.pool, self.progress = pool, progress
 
     def read(self, corpus: Corpus) -> tuple[Chunks, dict[str, int]]:
         """Tokenized and cleaned chunks of each split, and what had to be set right."""
@@ -93,7 +93,7 @@ class Stages:
                         check_every=_CHECK_EVERY if train else 1,
                     )
 
-        for _ in self.crew.run(words.tokenize_chunk, tasks()):
+        for _ in self.pool.run(words.tokenize_chunk, tasks()):
             pass
         self.progress.update(bar, total=size or 1, completed=size or 1)
         if not paths:
@@ -224,7 +224,7 @@ class Stages:
         if not tasks:
             return
         bar = self.progress.add_task(label, total=len(tasks))
-        for result in self.crew.run(function, tasks):
+        for result in self.pool.run(function, tasks):
             self.progress.advance(bar)
             yield result
 

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from transformers import BatchEncoding, PreTrainedTokenizerFast
 
 from talkconv.data.bpe import Pair
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.specials import BOS, EOS, PAD, UNK
 from talkconv.data.text_rules import RULE_SETTINGS, TextRules, continued, saved_rules
 from talkconv.data.vocabulary import frame_texts

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from talkconv.data.corpus import SPLITS, Corpus, Row, Split
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
-from talkconv.data.settings import DataSettings
 from talkconv.data.toy import generate
 
 # for valid and test each, at least and as a part of the training pairs

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from talkconv.data.corpus import Corpus, Row, Split, missing
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading, aligned, find_below, read_pairs
 from talkconv.data.markup import read_segments
-from talkconv.data.settings import DataSettings
 
 _GERMAN = ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v11.de-en")
 _FRENCH = (

@@ -12,8 +12,8 @@ import pyarrow
 from talkconv.data.chunks import PAIR, RAW, TEXT, read_chunk, write_chunk
 from talkconv.data.cleaning import why_dropped, why_dropped_raw
 from talkconv.data.corpus import Row
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.segmentation import read_codes
-from talkconv.data.settings import DataSettings
 from talkconv.data.text_rules import TextRules, make_rules
 
 _EXAMPLES = 3

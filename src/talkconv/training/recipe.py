@@ -10,7 +10,7 @@ from typing import Any, cast, get_type_hints
 
 import talkconv
 from talkconv.conventions import LANGUAGE_MODELLING, check_task
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 from talkconv.messages import did_you_mean
 from talkconv.network_presets import preset_settings
 from talkconv.network_settings import NetworkSettings

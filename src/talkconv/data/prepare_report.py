@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from rich.console import Console
 from rich.table import Table
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.prepared import Prepared
-from talkconv.data.settings import DataSettings
 
 # A larger share of unknown words in a split is worth a warning.
 MOST_UNKNOWN = 0.02

@@ -1,4 +1,4 @@
-"""Functions run on all cores, results in order, never more in memory than the cores need."""
+"""Runs a function on all cores, with results in the order of the tasks and bounded memory."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import chain
+from itertools import chain, islice
 from types import TracebackType
 from typing import TypeVar
 
@@ -16,15 +16,15 @@ _Result = TypeVar("_Result")
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Crew:
-    """Worker processes, started when there is work for more than one.
+class WorkerPool:
+    """Worker processes, which are started when there is more than one task.
 
-    >>> with Crew(workers=1) as crew:
-    ...     list(crew.run(abs, [-1, 2]))
+    >>> with WorkerPool(workers=1) as pool:
+    ...     list(pool.run(abs, [-1, 2]))
     [1, 2]
     """
 
@@ -32,9 +32,9 @@ class Crew:
         if workers is not None and workers < 1:
             raise ValueError(f"workers must be positive, got {workers}")
         self.workers = workers or cores()
-        self._pool: ProcessPoolExecutor | None = None
+        self._executor: ProcessPoolExecutor | None = None
 
-    def __enter__(self) -> "Crew":
+    def __enter__(self) -> "WorkerPool":
         return self
 
     def __exit__(
@@ -43,46 +43,51 @@ class Crew:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
 
     def run(
         self, function: Callable[[_Task], _Result], tasks: Iterable[_Task]
     ) -> Iterator[_Result]:
-        """function(task) of each task; `tasks` is read only as fast as the work is done."""
+        """Yield function(task) for each task, in order.
+
+        A task is read when there is a place for it: at most two for each worker are running or
+        have results that are not yet taken.
+        """
         tasks = iter(tasks)
-        first = [task for _, task in zip(range(2), tasks, strict=False)]
-        # processes take a second or two to start: not for one task
+        first = list(islice(tasks, 2))
+        # Processes take a second or two to start, which is too long for one task.
         if self.workers == 1 or len(first) < 2:
             yield from map(function, chain(first, tasks))
             return
-        pool = self._started()
+        executor = self._started()
         waiting: deque[Future[_Result]] = deque()
         try:
             for task in chain(first, tasks):
-                waiting.append(pool.submit(function, task))
+                waiting.append(executor.submit(function, task))
                 if len(waiting) >= 2 * self.workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise OSError(
-                "a worker process was killed, perhaps for want of memory: call again, with fewer "
-                "--workers; what was finished is kept"
+                "a worker process was killed, perhaps because memory ran out: call again, with "
+                "fewer --workers; what was finished is kept"
             ) from error
 
     def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # not fork: this process has threads, and a forked copy of their locks can hang
-            ways = multiprocessing.get_all_start_methods()
-            context = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
-            if "forkserver" in ways:
+        if self._executor is None:
+            # A fork copies the locks of this process's threads, and may wait for them forever.
+            methods = multiprocessing.get_all_start_methods()
+            server = "forkserver" in methods
+            context = multiprocessing.get_context("forkserver" if server else "spawn")
+            if server:
                 context.set_forkserver_preload(["talkconv.data.words", "talkconv.data.encoding"])
-            self._pool = ProcessPoolExecutor(self.workers, context, initializer=_start_worker)
-        return self._pool
+            self._executor = ProcessPoolExecutor(self.workers, context, initializer=_start_worker)
+        return self._executor
 
 
 def _start_worker() -> None:
-    # Ctrl-C is the parent's to answer; and one process uses one core
+    # The parent answers Ctrl-C for all, and each process uses one core.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

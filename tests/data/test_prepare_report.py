@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from talkconv.data.prepare import prepare
-from talkconv.data.report import print_report
+from talkconv.data.prepare_report import print_report
 from tests.data.cases import PAIRS, WORDS, write, write_pairs
 
 

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from talkconv.data.crew import Crew
+from talkconv.data.worker_pool import WorkerPool
 
 
 def die(_):
@@ -11,7 +11,7 @@ def die(_):
 
 
 def test_one_process_and_many_agree():
-    with Crew(1) as one, Crew(2) as two:
+    with WorkerPool(1) as one, WorkerPool(2) as two:
         expected = [math.sqrt(n) for n in range(50)]
         assert list(one.run(math.sqrt, range(50))) == expected
         assert list(two.run(math.sqrt, iter(range(50)))) == expected
@@ -29,23 +29,26 @@ def test_tasks_are_read_no_faster_than_they_are_done():
             drawn.append(n)
             yield n
 
-    with Crew(2) as crew:
-        results = crew.run(math.sqrt, tasks())
+    with WorkerPool(2) as pool:
+        results = pool.run(math.sqrt, tasks())
         next(results)
         assert len(drawn) <= 5
 
 
 def test_a_worker_that_dies_is_told():
-    with Crew(2) as crew, pytest.raises(OSError, match=r"killed, perhaps for want of memory"):
-        list(crew.run(die, range(4)))
+    with (
+        WorkerPool(2) as pool,
+        pytest.raises(OSError, match=r"killed, perhaps because memory"),
+    ):
+        list(pool.run(die, range(4)))
 
 
 def test_one_task_starts_no_process():
-    with Crew(2) as crew:
-        assert list(crew.run(os.getpgid, [0])) == [os.getpgid(0)]
-        assert crew._pool is None
+    with WorkerPool(2) as pool:
+        assert list(pool.run(os.getpgid, [0])) == [os.getpgid(0)]
+        assert pool._executor is None
 
 
 def test_workers_are_positive():
     with pytest.raises(ValueError, match="workers must be positive, got 0"):
-        Crew(0)
+        WorkerPool(0)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from talkconv.data.settings import DataSettings
+from talkconv.data.data_settings import DataSettings
 
 
 def test_round_trip():
