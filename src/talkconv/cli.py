@@ -1,4 +1,9 @@
-"""The commands, a table: each is a function that lives in its room."""
+"""The commands, a table: each is a function that lives in its room.
+
+A command's function is imported when the command runs: torch and transformers take seconds to
+import, which neither the help nor the other commands should wait for. What can be refused without
+them is refused before.
+"""
 
 from importlib import import_module
 from pathlib import Path
@@ -6,6 +11,10 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+import talkconv
+from talkconv.messages import one_message
+from talkconv.runs.card import RunCard
 
 app = typer.Typer(
     name="talkconv",
@@ -16,10 +25,27 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"talkconv {talkconv.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Time-aware Large Kernel (TaLK) convolutions."""
+
+
 @app.command()
 def doctor() -> None:
     """Print what runs on this machine and why, and check the operation on a small example."""
-    # torch takes seconds to import, and exports do without it
     from talkconv.doctor import doctor
 
     doctor()
@@ -50,7 +76,10 @@ def convert(
     out: Annotated[Path, typer.Argument(help="The model folder to write.")],
 ) -> None:
     """Turn a checkpoint of the authors' networks into a model folder with its tokenizer."""
-    # transformers takes seconds to import, which the other commands need not wait for
+    with one_message("not converted"):
+        for file in (checkpoint, *dictionaries):
+            if not file.is_file():
+                raise ValueError(f"{file} is not a file")
     from talkconv.runs.convert import convert_command
 
     convert_command(checkpoint, dictionaries, out)
@@ -69,10 +98,13 @@ def prepare(
     workers: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
 ) -> None:
     """Turn raw text into token ids and a tokenizer, as a recipe says."""
-    from talkconv.data.prepare import prepare_command
     from talkconv.training.recipe import read_recipe
 
-    prepare_command(lambda: read_recipe(recipe, overrides or []), raw, out, workers)
+    with one_message("not prepared"):
+        read = read_recipe(recipe, overrides or [])
+    from talkconv.data.prepare import prepare_command
+
+    prepare_command(read, raw, out, workers)
 
 
 @app.command()
@@ -239,6 +271,8 @@ def average(
     last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,
 ) -> None:
     """Average the weights of a run's last checkpoints into RUN/averaged."""
+    with one_message("not averaged"):
+        RunCard.read(run)
     from talkconv.training.average import average_command
 
     average_command(run, last)
@@ -259,6 +293,8 @@ def tune(
     data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
 ) -> None:
     """Choose length penalty and averaging on the validation set; the run then uses them."""
+    with one_message("not tuned"):
+        RunCard.read(run)
     from talkconv.training.tune import LENGTH_PENALTIES, tune_command
 
     penalties = length_penalty or LENGTH_PENALTIES

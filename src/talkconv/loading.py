@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from talkconv.generation.text_model import TextModel
+from talkconv.runs.find_network import find_network
 from talkconv.serving.export_card import is_export
 
 
@@ -31,7 +32,9 @@ def load(
         if device is not None and str(device) != "cpu":
             raise ValueError(f"an export runs on the CPU: leave device away, got {device!r}")
         return load_export(folder, model, threads)
-    # torch and transformers take seconds to import, and exported networks do without them
+    # a folder without a network is refused before torch and transformers are imported, which takes
+    # seconds; exported networks do without them
+    find_network(folder, model)
     import torch
 
     from talkconv.runs.open_run import open_run

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ from talkconv.data.stages import Chunks, Stages
 from talkconv.data.words import RoundTrip
 from talkconv.data.worker_pool import WorkerPool
 from talkconv.files import write_json
-from talkconv.messages import one_message
+from talkconv.messages import can_redraw, one_message
 
 
 class Recipe(Protocol):
@@ -39,13 +39,12 @@ class Recipe(Protocol):
 
 
 def prepare_command(
-    read_recipe: Callable[[], Recipe], raw: Path | None, out: Path | None, workers: int | None
+    recipe: Recipe, raw: Path | None, out: Path | None, workers: int | None
 ) -> None:
     """Run prepare() for the command line and print its report."""
     console = Console()
     again = "call it again to go on; what was finished is kept"
     with one_message("not prepared", interrupted=again):
-        recipe = read_recipe()
         prepared = prepare(
             recipe.task,
             recipe.data,
@@ -209,5 +208,7 @@ def _bars(console: Console) -> Iterator[Progress]:
         TaskProgressColumn(show_speed=False),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    with Progress(*columns, console=console) as progress:
+    # a terminal in which bars cannot be redrawn is a notebook: each drawing would stay there
+    flooded = console.is_terminal and not can_redraw(console)
+    with Progress(*columns, console=console, disable=flooded) as progress:
         yield progress

@@ -10,6 +10,7 @@ from talkconv.evaluation.evaluate_files import evaluate_files
 from talkconv.evaluation.protocols import RAW_PROTOCOLS
 from talkconv.evaluation.score_report import ScoreReport
 from talkconv.messages import one_message
+from talkconv.runs.find_network import find_network
 
 
 def evaluate_command(
@@ -34,7 +35,9 @@ def evaluate_command(
                 raise ValueError(
                     "a run is scored by all protocols of its task: leave --protocol away"
                 )
-            # torch and transformers take seconds to import, which scores of files need not wait for
+            # torch and transformers take seconds to import, which neither scores of files nor a
+            # refusal should wait for
+            find_network(run, options["model"])
             from talkconv.evaluation.evaluate_run import evaluate_run, report_path
 
             _print(evaluate_run(run, split, **options))

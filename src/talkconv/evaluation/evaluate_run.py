@@ -24,6 +24,7 @@ from talkconv.evaluation.significance import Comparison, paired_bootstrap
 from talkconv.files import write_text
 from talkconv.generation.text_generator import Output, TextGenerator
 from talkconv.machine import describe_machine
+from talkconv.messages import can_redraw
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.runs.open_run import Run, open_run
 
@@ -85,7 +86,8 @@ def _generate(
     run: Run, settings: GenerationSettings, sources: Sequence[str], split: str
 ) -> list[Output]:
     generator = TextGenerator(run.model, run.tokenizer, settings, run.target_tokenizer)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not can_redraw(console)) as progress:
         task = progress.add_task(f"{split}, beam {settings.num_beams}", total=len(sources))
         written = generator.outputs(sources, on_done=partial(progress.advance, task))
         return [output for (output,) in written]

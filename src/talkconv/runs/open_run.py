@@ -11,12 +11,12 @@ import torch
 from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from talkconv.conventions import LANGUAGE_MODELLING, TRANSLATION
 from talkconv.data.tokenizer import load_tokenizer
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
 from talkconv.models.base import TaLKConvPreTrainedModel
-from talkconv.runs.card import CARD, RunCard
+from talkconv.runs.card import RunCard
 from talkconv.runs.convert import TARGET_TOKENIZER
+from talkconv.runs.find_network import find_network
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,14 @@ def open_run(
     `model` is best, last, averaged or any folder in the run; None: the one that its card names.
     The model is in evaluation mode, on `device` or the best one here.
     """
-    if not folder.is_dir():
-        raise ValueError(f"{folder} must be the folder of a run or of a model, but is not there")
-    if (folder / CARD).exists():
-        card = RunCard.read(folder)
-        weights = folder / (model or card.model)
-        if not (weights / "config.json").exists():
-            raise ValueError(f"{folder} has no model {weights.name!r}: {_models_of(folder)}")
-    else:
-        card, weights = _card_of_model(folder), folder
+    found = find_network(folder, model)
+    weights = found.weights
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     network = _load_model(weights).to(device)  # type: ignore[arg-type]
     tokenizer = load_tokenizer_of(weights)
     target = weights / TARGET_TOKENIZER
     target_tokenizer = load_tokenizer_of(target) if target.exists() else tokenizer
-    return Run(network.eval(), tokenizer, target_tokenizer, card, folder, weights)
+    return Run(network.eval(), tokenizer, target_tokenizer, found.card, folder, weights)
 
 
 def load_tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
@@ -92,22 +85,3 @@ def _no_progress_bar() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-def _card_of_model(folder: Path) -> RunCard:
-    if not (folder / "config.json").exists():
-        raise ValueError(
-            f"{folder} must be the folder of a run ({CARD}) or of a model (config.json): "
-            "it has neither"
-        )
-    config = AutoConfig.from_pretrained(folder)
-    # the settings of a translation suit every network with an encoder
-    task = TRANSLATION if config.is_encoder_decoder else LANGUAGE_MODELLING
-    return RunCard(task=task, recipe=folder.name)
-
-
-def _models_of(folder: Path) -> str:
-    found = sorted(path.parent.name for path in folder.glob("*/config.json"))
-    if found:
-        return f"it has {', '.join(found)}"
-    return "it has none yet; `talkconv train` writes them"
