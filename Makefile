@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
 
-.PHONY: setup demo test test-slow test-eager sanitize lint bench clean
+.PHONY: setup demo test test-slow test-eager sanitize lint bench bench-check clean
 
 setup: $(READY)
 
@@ -44,8 +44,13 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# every measured table, with pictures: results/MACHINE
 bench: setup
-	$(BIN)/talkconv bench op
+	$(BIN)/talkconv bench all
+
+# two minutes against the last committed result; fails if speed was lost
+bench-check: setup
+	$(BIN)/talkconv bench check
 
 clean:
 	rm -rf $(VENV) build demo

@@ -302,11 +302,15 @@ def tune(
 
 
 _BENCHMARKS = {
+    "all": "talkconv.bench.everything",
     "op": "talkconv.bench.op",
     "exactness": "talkconv.bench.exactness",
     "model": "talkconv.bench.model",
     "generate": "talkconv.bench.generation",
     "kernels": "talkconv.bench.kernels",
+    "page": "talkconv.bench.page.write",
+    "compare": "talkconv.bench.compare",
+    "check": "talkconv.bench.check",
 }
 
 

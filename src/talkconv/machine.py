@@ -3,6 +3,7 @@
 import datetime
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,19 @@ def processor_name() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+def machine_name() -> str:
+    """Return a short name for this machine that can be the name of a folder."""
+    words = re.sub(r"\((?:r|tm)\)|processor|cpu.*", " ", processor_name().lower())
+    return re.sub(r"[^a-z0-9]+", "-", f"{words} {os.cpu_count()} cores").strip("-")
+
+
+def has_bfloat16() -> bool:
+    """Return whether the processor computes in bfloat16 and does not only emulate it."""
+    info = Path("/proc/cpuinfo")
+    words = set(info.read_text().split()) if info.exists() else set()
+    return bool(words & {"amx_bf16", "avx512_bf16", "bf16", "svebf16"})
 
 
 def describe_machine() -> dict[str, Any]:

@@ -4,7 +4,9 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from talkconv.bench.generation import SETTINGS, language_model_steps, make_marian
+from talkconv.bench.decoding_steps import language_model_steps
+from talkconv.bench.generation import SETTINGS
+from talkconv.bench.marian import make_marian
 from talkconv.cli import app
 
 

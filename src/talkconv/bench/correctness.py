@@ -3,14 +3,14 @@
 A benchmark of something wrong says nothing, so the commands refuse to measure on red.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from talkconv.bench.inputs import Contestant, Inputs, Setting
-from talkconv.bench.methods import Method
+from talkconv.bench.methods import Make, Method
 
 # The largest error, as a share of the largest value of the definition in float64.
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 4e-3}
@@ -29,28 +29,34 @@ class Finding:
 
 
 def check_methods(methods: Iterable[Method], dtype: torch.dtype) -> list[Finding]:
-    """Compare each method with its definition on a small input."""
+    """Compare each method, and its gradients, with its definition on a small input."""
     torch.manual_seed(0)
-    setting = Setting(SMALL.n, SMALL.batch, SMALL.dim, SMALL.heads, SMALL.reach, dtype)
-    inputs = Inputs(setting)
-    return [_check(method, inputs) for method in methods]
+    inputs = Inputs(replace(SMALL, dtype=dtype))
+    return [_check(each.name, each.make, inputs, trains=each.trains) for each in methods]
 
 
-def _check(method: Method, inputs: Inputs) -> Finding:
+def check_contestants(makes: Mapping[str, Make]) -> list[Finding]:
+    """Compare the outputs of contestants with their definitions on a small input."""
+    torch.manual_seed(0)
+    inputs = Inputs(SMALL)
+    return [_check(name, make, inputs, trains=False) for name, make in makes.items()]
+
+
+def _check(name: str, make: Make, inputs: Inputs, *, trains: bool) -> Finding:
     try:
-        contestant = method.make(inputs)
+        contestant = make(inputs)
         error = output_error(contestant)
-        if method.trains:
+        if trains:
             error = max(error, gradient_error(contestant))
     except (RuntimeError, NotImplementedError) as problem:
         # This dtype has no kernel here, or torch.compile finds no compiler.
         reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        return Finding(method.name, is_right=False, runs=False, why=reason)
+        return Finding(name, is_right=False, runs=False, why=reason)
     limit = TOLERANCE[inputs.setting.dtype]
     # A comparison with NaN is false, so NaN is wrong too.
     is_right = error <= limit
     why = "" if is_right else f"it is off by {error:.1e} of the largest value, allowed {limit:.0e}"
-    return Finding(method.name, is_right, why=why)
+    return Finding(name, is_right, why=why)
 
 
 def output_error(contestant: Contestant) -> float:

@@ -63,7 +63,9 @@ def bench_exactness(
         console.print(f"written to {out}")
 
 
-def largest_errors(n: int, dtype: torch.dtype, console: Console) -> tuple[dict[str, float], float]:
+def largest_errors(
+    n: int, dtype: torch.dtype, console: Console | None = None
+) -> tuple[dict[str, float], float]:
     """Return the largest errors of output and gradients, and the output's error in roundings."""
     generator = torch.Generator().manual_seed(n)
     x = (1 + torch.randn(1, n, 4, generator=generator)).to(dtype)
@@ -75,8 +77,9 @@ def largest_errors(n: int, dtype: torch.dtype, console: Console) -> tuple[dict[s
     errors = dict.fromkeys(("output", "grad_x", "grad_left", "grad_right"), 0.0)
     roundings = 0.0
     starts = range(0, n, SLICE)
+    is_silent = console is None or len(starts) < 100
     for start in track(
-        starts, f"n = {n:,}, {dtype}", console=console, transient=True, disable=len(starts) < 100
+        starts, f"n = {n:,}, {dtype}", console=console, transient=True, disable=is_silent
     ):
         rows = slice(start, min(start + SLICE, n))
         expected = exact_rows(leaves, grad_out, rows)

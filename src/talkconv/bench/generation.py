@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from talkconv.bench.decoding_steps import language_model_steps
+from talkconv.bench.marian import VOCABULARY, make_marian
 from talkconv.bench.measure import Timing, measure, plain
-from talkconv.layers.self_attention import KeyValueState
 from talkconv.machine import headline, write_results
 
 SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
-VOCABULARY = 10_000
 OURS = "talkconv"
 # without an end token, every translation has all its tokens
 SETTINGS: dict[str, Any] = dict(num_beams=BEAMS, max_new_tokens=TARGET, eos_token_id=None)
@@ -68,29 +68,6 @@ def quantized(model: Any) -> Any:
         return quantize(model, {torch.nn.Linear}, dtype=torch.qint8)
 
 
-def make_marian() -> Any:
-    """The Transformer of the paper's comparison: d 512, ff 1024, 6 + 6 layers, 4 heads."""
-    from transformers import MarianConfig, MarianMTModel
-
-    config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=512,
-        encoder_ffn_dim=1024,
-        decoder_ffn_dim=1024,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        activation_function="swish",
-        pad_token_id=VOCABULARY - 1,
-        decoder_start_token_id=VOCABULARY - 1,
-        eos_token_id=0,
-        forced_eos_token_id=None,
-    )
-    model: Any = MarianMTModel(config)
-    return model.eval()
-
-
 def _with(model: Any, source: Tensor) -> Run:
     mask = torch.ones_like(source)
     return lambda: model.generate(source, attention_mask=mask, **SETTINGS)
@@ -122,62 +99,6 @@ def ctranslate2_run(folder: Path, precision: str, source: Tensor) -> Run:
     sentences = [[words[id] for id in row] for row in source.tolist()]
     length = dict(max_decoding_length=TARGET, min_decoding_length=TARGET)
     return lambda: translator.translate_batch(sentences, beam_size=BEAMS, **length)
-
-
-def language_model_steps(
-    tokens: int, dim: int = 512, ff_dim: int = 2048
-) -> tuple[dict[str, Run], dict[str, int]]:
-    """One step after `tokens` tokens for each mixer, and the bytes that its cache holds."""
-    from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
-
-    runs: dict[str, Run] = {}
-    held: dict[str, int] = {}
-    for mixer in ("talk", "attention"):
-        torch.manual_seed(0)
-        sizes: dict[str, Any] = dict(vocab_size=VOCABULARY, dim=dim, ff_dim=ff_dim, heads=8)
-        config = TaLKConvConfig(**sizes, encoder_l_max=[], decoder_mixer=mixer)
-        model: Any = TaLKConvForCausalLM(config)
-        model.eval()
-        cache = model.empty_cache(1, rollback=1)
-        fill(model, cache, tokens)
-        runs[mixer] = _step(model, cache)
-        runs[mixer]()
-        held[mixer] = bytes_of(cache)
-    return runs, held
-
-
-@torch.no_grad()
-def fill(model: Any, cache: Any, tokens: int, chunk: int = 1024) -> None:
-    """Read `tokens` tokens. Attention gets random keys and values: reading would take hours."""
-    if model.config.decoder_mixer == "attention":
-        R = model.config.dim // model.config.heads
-        pairs = torch.randn(2, 1, model.config.heads, tokens, R)
-        cache.states = [state.append(pairs, None) for state in cache.states]
-        return
-    for begin in range(0, tokens, chunk):
-        words = torch.randint(4, VOCABULARY, (1, min(chunk, tokens - begin)))
-        model(words, past_key_values=cache, logits_to_keep=1)
-
-
-def _step(model: Any, cache: Any) -> Run:
-    word = torch.tensor([[4]])
-
-    @torch.no_grad()
-    def run() -> Any:
-        logits = model(word, past_key_values=cache, logits_to_keep=1).logits
-        cache.crop(-1)
-        return logits
-
-    return run
-
-
-def bytes_of(cache: Any) -> int:
-    """Bytes of what the cache knows of the past."""
-    tensors = []
-    for state in cache.states:
-        growing = isinstance(state, KeyValueState)
-        tensors += [state.keys, state.values] if growing else [state.tokens]
-    return sum(tensor.nbytes for tensor in tensors)
 
 
 def bench_generate(

@@ -57,7 +57,7 @@ def bench_model(
         task = progress.add_task("measuring", total=len(lengths) + bool(shapes))
         for length in lengths:
             progress.update(task, description=f"n = {length:,}")
-            rows[length] = measure_training(length, pace, tokens)
+            rows[length] = measure_training(length, pace, tokens=tokens)
             progress.advance(task)
         progress.update(task, description=f"{shapes} batches of changing shapes")
         peaks = changing_shapes.peaks(shapes) if shapes else {}

@@ -2,7 +2,7 @@
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from talkconv.bench.measure import Pace, Run, Timing, at_pace, seconds_of
@@ -31,13 +31,15 @@ class Job:
 def measure_training(
     length: int,
     pace: Pace,
-    tokens: int = TOKENS,
     shorter: tuple[int, RowResult] | None = None,
+    *,
+    tokens: int = TOKENS,
+    mixers: Sequence[str] = MIXERS,
 ) -> RowResult:
     """Measure training steps with each mixer on batches of `tokens` tokens."""
     make = functools.partial(training_step, tokens=tokens, length=length)
     # The first step makes the optimizer's state. A batch has as many tokens at any length.
-    return _measure(Job(make, length, power=0, warm_up=1), pace, shorter)
+    return _measure(Job(make, length, power=0, warm_up=1), mixers, pace, shorter)
 
 
 def measure_documents(
@@ -45,10 +47,12 @@ def measure_documents(
 ) -> RowResult:
     """Measure encoders with each mixer on one document of `length` tokens."""
     make = functools.partial(encode_document, length=length)
-    return _measure(Job(make, length, power=1, warm_up=0), pace, shorter)
+    return _measure(Job(make, length, power=1, warm_up=0), MIXERS, pace, shorter)
 
 
-def _measure(job: Job, pace: Pace, shorter: tuple[int, RowResult] | None) -> RowResult:
+def _measure(
+    job: Job, mixers: Sequence[str], pace: Pace, shorter: tuple[int, RowResult] | None
+) -> RowResult:
     def why_not(name: str) -> str | None:
         power = job.power + (name == "attention")
         return too_slow(name, job.length, power, pace, shorter)
@@ -59,7 +63,7 @@ def _measure(job: Job, pace: Pace, shorter: tuple[int, RowResult] | None) -> Row
     def together(names: list[str], known: Mapping[str, float]) -> dict[str, Timing]:
         return run_alone(time_together, job, names, pace, known)
 
-    return measure_row(MIXERS, why_not, alone, together, pace)
+    return measure_row(mixers, why_not, alone, together, pace)
 
 
 def peak_alone(job: Job, mixer: str) -> Peak:

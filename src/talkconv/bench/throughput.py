@@ -6,17 +6,89 @@ from dataclasses import replace
 
 import torch
 
-from talkconv.bench.inputs import FORWARD, Inputs, Setting
-from talkconv.bench.measure import Pace, Timing, at_pace
-from talkconv.bench.methods import METHODS
+from talkconv.bench.correctness import Finding, check_methods
+from talkconv.bench.inputs import DIRECTIONS, FORWARD, Inputs, Setting
+from talkconv.bench.measure import FULL, QUICK, Pace, Timing, at_pace
+from talkconv.bench.methods import FUSED, METHODS, OURS, PLAIN
 from talkconv.bench.own_process import run_alone
+from talkconv.bench.part import Part, Row, Rows, next_shorter
 from talkconv.bench.peak_memory import Peak, available_bytes, peak_of
 from talkconv.bench.side_by_side import RowResult, measure_row, too_slow
+from talkconv.machine import has_bfloat16
+
+# The lengths, and about how long a row of that length takes on two cores.
+LENGTHS = {10: 15, 100: 20, 1000: 60, 10_000: 270, 100_000: 240}
+QUICK_LENGTHS = {10: 4, 100: 5, 1000: 11}
+# One form of each family will do for a quick look.
+QUICK_METHODS = (
+    OURS,
+    PLAIN,
+    FUSED,
+    "window attention, blocks",
+    "DynamicConv k=3, unfold",
+    "DynamicConv k=31, band",
+    "LightConv k=31, grouped",
+    "depthwise convolution k=63",
+    "LSTM",
+)
+# bfloat16 is measured beside float32 up to these lengths.
+_MOST_BFLOAT16 = {FORWARD: 10_000}
 
 # Inputs of at most so many tokens warm up libraries, threads and compilers.
 _WARM_UP_TOKENS = 1000
 # The inputs of all methods fit into one process as long as x has at most so many bytes.
 _MOST_TOGETHER = 1 << 30
+
+
+def row_key(direction: str, dtype: torch.dtype, n: int) -> str:
+    """Return the key of a row.
+
+    >>> row_key("forward", torch.float32, 1000)
+    'forward, float32, n = 1000'
+    """
+    return f"{direction}, {str(dtype).removeprefix('torch.')}, n = {n}"
+
+
+def throughput_part(quick: bool) -> Part:
+    """Return the paper's table of throughput and memory as a part."""
+    lengths = QUICK_LENGTHS if quick else LENGTHS
+    names = QUICK_METHODS if quick else tuple(METHODS)
+    dtypes = [torch.float32]
+    if has_bfloat16() and not quick:
+        dtypes.append(torch.bfloat16)
+    # Methods that cannot run on this machine, by dtype. The check fills this in.
+    unable: dict[torch.dtype, dict[str, str]] = {dtype: {} for dtype in dtypes}
+
+    def check() -> list[Finding]:
+        found = []
+        for dtype in dtypes:
+            for each in check_methods((METHODS[name] for name in names), dtype):
+                if not each.runs:
+                    unable[dtype][each.name] = f"does not run here: {each.why}"
+                found.append(each)
+        return found
+
+    def measure(rows: Rows, direction: str, dtype: torch.dtype, n: int) -> RowResult:
+        able = [name for name in names if name not in unable[dtype]]
+        key = functools.partial(row_key, direction, dtype)
+        shorter = next_shorter(rows, key, lengths, n)
+        pace = QUICK if quick else FULL
+        row = measure_methods(Setting(n, dtype=dtype), direction, able, pace, shorter)
+        row["absent"] |= unable[dtype]
+        return row
+
+    rows = [
+        Row(
+            row_key(direction, dtype, n),
+            functools.partial(measure, direction=direction, dtype=dtype, n=n),
+            seconds,
+        )
+        for dtype in dtypes
+        for direction in DIRECTIONS
+        for n, seconds in lengths.items()
+        if dtype == torch.float32 or n <= _MOST_BFLOAT16.get(direction, 1000)
+    ]
+    return Part("throughput", rows, check)
 
 
 def measure_methods(
