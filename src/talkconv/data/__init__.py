@@ -1,1 +1,1 @@
-"""Text to token ids: corpora as they are published, Moses and BPE, and the prepared folder."""
+"""Turns text into token ids: corpora, tokenization, vocabularies and the prepared folder."""

@@ -1,7 +1,7 @@
 """Batches of sentences of about the same length, under a budget of tokens.
 
-The seed and the number of the epoch alone decide which batch is the n-th, so that a place in the
-stream is two numbers, and any number of processes can read it side by side.
+Only the seed and the number of the epoch decide which batch is the n-th. Two numbers are therefore
+a place in the stream, and any number of processes can read it at the same time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 
 
 class Column:
-    """One column of token ids as it lies on disk: rows of any length, mapped and never copied."""
+    """A column of token ids that is mapped from disk and not copied; rows have any length."""
 
     def __init__(self, dataset: Dataset, name: str) -> None:
         table = dataset.with_format("arrow")[:]
@@ -42,7 +42,7 @@ class Column:
         return ids
 
     def padded(self, rows: Rows, fill: int) -> NDArray[np.int64]:
-        """(B, T) with `fill` after the end of each row."""
+        """Return the rows as (B, T), with `fill` after the end of each row."""
         out = np.full((len(rows), int(self.lengths[rows].max())), fill)
         for place, row in zip(out, rows.tolist(), strict=True):
             ids = self[row]
@@ -51,7 +51,7 @@ class Column:
 
 
 class Examples(Protocol):
-    """What batches are made of: the lengths of each side, and rows as a network takes them."""
+    """Examples from which batches are made: the lengths of each side, and rows as tensors."""
 
     @property
     def lengths(self) -> Sequence[NDArray[np.int32]]: ...
@@ -60,14 +60,14 @@ class Examples(Protocol):
 
 
 class Pairs:
-    """Sources and their targets."""
+    """Examples that are sources and their targets."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._source, self._target = Column(dataset, "source"), Column(dataset, "target")
         self.lengths = [self._source.lengths, self._target.lengths]
 
     def collate(self, rows: Rows) -> dict[str, Tensor]:
-        """input_ids (B, S) and labels (B, T)."""
+        """Return input_ids (B, S) and labels (B, T)."""
         return {
             "input_ids": torch.from_numpy(self._source.padded(rows, PAD_ID)),
             "labels": torch.from_numpy(self._target.padded(rows, IGNORED_LABEL)),
@@ -75,15 +75,18 @@ class Pairs:
 
 
 class Blocks:
-    """The blocks of a language model's unbroken stream of tokens."""
+    """Examples that are blocks of the token stream of a language model."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._tokens = Column(dataset, "tokens")
         self.lengths = [self._tokens.lengths]
 
     def collate(self, rows: Rows) -> dict[str, Tensor]:
-        """input_ids and labels (B, 1 + T): each block after the token before it, from which its
-        first one is predicted. Nothing is predicted from padding, which comes last."""
+        """Return input_ids and labels (B, 1 + T).
+
+        The first token of a row is the last one before its block, from which the network predicts
+        the first token of the block. Padding comes last and is not predicted.
+        """
         before = [self._tokens[row - 1][-1] if row else EOS_ID for row in rows.tolist()]
         blocks = self._tokens.padded(rows, IGNORED_LABEL)
         labels = torch.from_numpy(np.column_stack([np.array(before, np.int64), blocks]))
@@ -91,13 +94,13 @@ class Blocks:
 
 
 def examples_of(dataset: Dataset) -> Pairs | Blocks:
-    """What the columns of a prepared split say it is."""
+    """Return the examples of a prepared split, whose columns say which kind they are."""
     return Blocks(dataset) if "tokens" in dataset.column_names else Pairs(dataset)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The batches of one epoch: each a stretch of `rows`, in the order of `turns`."""
+    """The batches of one epoch: each is a slice of `rows`, and `turns` is their order."""
 
     rows: Rows
     bounds: Rows
@@ -112,7 +115,7 @@ class Plan:
 
 
 class Batches:
-    """Plans of all epochs, and the stream that one of `processes` reads.
+    """The plans of all epochs, and the streams of batches that processes read.
 
     A batch has at most `tokens` tokens on its longer side, padding included.
 
@@ -136,7 +139,7 @@ class Batches:
                 "data.max_length"
             )
         self._key = _key(examples.lengths)
-        # the epoch that is read and the next, which the end of a step may reach
+        # One plan is of the epoch that is read, one of the next, which a step may reach at its end.
         self.plan = lru_cache(maxsize=2)(self._plan)
 
     def _plan(self, epoch: int) -> Plan:
@@ -147,7 +150,7 @@ class Batches:
         return Plan(rows, bounds, random.permutation(len(bounds) - 1))
 
     def forward(self, position: Position, batches: int) -> Position:
-        """The place so many batches later."""
+        """Return the place that is so many batches later."""
         epoch, batch = position.epoch, position.batch + batches
         while batch >= len(self.plan(epoch)):
             batch -= len(self.plan(epoch))
@@ -155,21 +158,24 @@ class Batches:
         return Position(epoch, batch)
 
     def at(self, position: Position) -> dict[str, Any]:
-        """The batch at a place, with a seed of its own for what chance does to it."""
+        """Return the batch at a place, with its own seed for random numbers such as dropout."""
         batch: dict[str, Any] = self._examples.collate(self.plan(position.epoch)[position.batch])
         state = np.random.SeedSequence((self._seed, *position)).generate_state(1)
         return {**batch, "seed": int(state[0])}
 
     def shared(self, process: int = 0, processes: int = 1) -> Iterator[dict[str, Tensor]]:
-        """Every row once, for validation: every `processes`-th batch, and as many for each process.
-        One that runs out repeats the first."""
+        """Yield the batches of one process for validation, so that each row is read once.
+
+        A process takes every `processes`-th batch. All processes get equally many: one that runs
+        out of batches repeats the first.
+        """
         plan = self.plan(0)
         for first in range(0, len(plan), processes):
             batch = first + process
             yield self._examples.collate(plan[batch if batch < len(plan) else 0])
 
     def __len__(self) -> int:
-        """Batches of the first epoch; others may have one more or less."""
+        """Return the number of batches of the first epoch; other epochs may differ by one."""
         return len(self.plan(0))
 
     def stream(
@@ -179,8 +185,10 @@ class Batches:
 
 
 class Stream(Iterator[dict[str, Any]]):
-    """The endless stream of one process, which takes every `processes`-th batch; `position` is
-    where all of them stand when each has taken as many."""
+    """The endless stream of one process, which takes every `processes`-th batch.
+
+    `position` is the place of all processes together, when each has taken equally many batches.
+    """
 
     def __init__(self, batches: Batches, position: Position, process: int, processes: int) -> None:
         self._batches = batches
@@ -195,7 +203,7 @@ class Stream(Iterator[dict[str, Any]]):
 
 
 def padding_share(examples: Examples, plan: Plan) -> float:
-    """The share of padding in all tokens of an epoch, on all sides."""
+    """Return the share of padding in all tokens of an epoch, on all sides."""
     kept = sum(int(lengths.sum()) for lengths in examples.lengths)
     made = sum(
         len(rows) * int(lengths[rows].max())
@@ -206,8 +214,10 @@ def padding_share(examples: Examples, plan: Plan) -> float:
 
 
 def _key(lengths: Sequence[NDArray[np.int32]]) -> Rows:
-    """Sorts by the last side, and within one length by the first side, up and down by turns: the
-    neighbours of each row are then near to it on both sides."""
+    """Return numbers that sort rows by the length of the last side, then by that of the first.
+
+    The first side's lengths go up and down in turn, so that neighbours differ little on both sides.
+    """
     last = lengths[-1].astype(np.int64)
     if len(lengths) == 1:
         return last
@@ -216,11 +226,11 @@ def _key(lengths: Sequence[NDArray[np.int32]]) -> Rows:
 
 
 def _cut(longest: NDArray[np.int32], tokens: int) -> Rows:
-    """Where batches begin and end, so that rows times the longest of them are at most `tokens`."""
+    """Return where batches begin: rows times the longest of them are at most `tokens`."""
     bounds = [0]
     while bounds[-1] < len(longest):
         begin = bounds[-1]
-        # no batch has more rows than its first one, padded to nothing, would allow
+        # A batch cannot have more rows than if all of them were as long as the first.
         ahead = longest[begin : begin + tokens // max(int(longest[begin]), 1)]
         padded = np.maximum.accumulate(ahead).astype(np.int64) * np.arange(1, len(ahead) + 1)
         bounds.append(begin + int(np.searchsorted(padded, tokens, side="right")))

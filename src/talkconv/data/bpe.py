@@ -1,7 +1,7 @@
 """Learns byte-pair merges from counted words, as subword-nmt does.
 
-`tokenizers` applies merges but breaks ties between equally frequent pairs by ids; subword-nmt, with
-which the paper's vocabularies were made, takes the pair that comes last in the alphabet.
+The trainer of `tokenizers` chooses between equally frequent pairs by their ids. subword-nmt, with
+which the paper's vocabularies were made, chooses the pair that comes last in the alphabet.
 """
 
 import heapq
@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-# stands at the end of a word's last symbol
+# The last symbol of a word ends with this mark.
 END = "</w>"
 Pair = tuple[str, str]
 
 
 def symbols_of(word: str) -> list[str]:
-    """
+    """Return the symbols with which a word begins, before any merge.
+
     >>> symbols_of("the")
     ['t', 'h', 'e</w>']
     """
@@ -23,7 +24,7 @@ def symbols_of(word: str) -> list[str]:
 
 
 def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
-    """Merges, the most frequent pair first, until no pair occurs twice.
+    """Yield the merges, the most frequent pair first, until no pair occurs twice.
 
     >>> list(learn_merges({"low": 5, "lower": 1}))
     [('l', 'o'), ('lo', 'w</w>')]
@@ -31,7 +32,7 @@ def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
     spelled = [symbols_of(word) for word in words]
     times = list(words.values())
     counts: dict[Pair, int] = defaultdict(int)
-    # where a pair may stand: words that lost it are skipped when their turn comes
+    # The words that may contain a pair. A word that lost it is skipped when its turn comes.
     places: dict[Pair, set[int]] = defaultdict(set)
     for index, symbols in enumerate(spelled):
         for pair in pairwise(symbols):
@@ -44,7 +45,7 @@ def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
         pair = last.pair
         count = counts.get(pair, 0)
         if count != -negative:
-            # a count that rose was pushed again then; one that fell is pushed again now
+            # A count that rose was pushed again at that time; one that fell is pushed again now.
             if count < -negative:
                 heapq.heappush(queue, (-count, last))
             continue
@@ -64,8 +65,10 @@ def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
 
 
 def _merge(symbols: list[str], pair: Pair, times: int, changes: dict[Pair, int]) -> list[Pair]:
-    """Merge `pair` in a word, from the left, and note in `changes` how often its neighbours come
-    and go. Gives the pairs that are new in this word."""
+    """Merge `pair` in a word, from the left, and return the pairs that are new in this word.
+
+    `changes` gets the differences in the counts of the neighbouring pairs.
+    """
     first, second = pair
     both = first + second
     new = []
@@ -87,12 +90,12 @@ def _merge(symbols: list[str], pair: Pair, times: int, changes: dict[Pair, int])
                 changes[both, after] += times
                 new.append((both, after))
     except (ValueError, IndexError):
-        # no more of it in this word
+        # The word has no further such pair.
         return new
 
 
 class _Last:
-    """Orders pairs from the end of the alphabet, which is how ties are broken."""
+    """A pair that is ordered from the end of the alphabet, which decides between equal counts."""
 
     __slots__ = ("pair",)
 

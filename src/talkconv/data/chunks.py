@@ -1,6 +1,6 @@
 """Chunks of rows on disk: an arrow file, and a card of the same name with .json.
 
-The card is written last, so a chunk that has one is whole.
+The card is written last, so a chunk that has a card is complete.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.files import whole_file, write_json
 
 PAIR, TEXT = ("source", "target"), ("text",)
-# the columns of the raw text that valid and test carry along
+# The names of the columns with raw text, which valid and test have, too.
 RAW = "raw_{}"
 
 Columns = dict[str, list[str]]
@@ -36,13 +36,13 @@ def write_chunk(path: Path, columns: Columns, card: Mapping[str, Any]) -> None:
 
 
 def read_chunk(path: Path) -> Any:
-    """The chunk as a pyarrow.Table, mapped and not loaded."""
+    """Return a chunk as a pyarrow.Table, which is mapped and not loaded."""
     return pyarrow.ipc.open_file(pyarrow.memory_map(str(path))).read_all()
 
 
 @contextlib.contextmanager
 def shard_writer(path: Path, schema: Any) -> Iterator[Any]:
-    """A writer of record batches to a file that datasets.Dataset.from_file() maps."""
+    """Open a writer of record batches to a file that datasets.Dataset.from_file() can map."""
     with (
         whole_file(path) as unfinished,
         pyarrow.OSFile(str(unfinished), "wb") as sink,

@@ -1,4 +1,4 @@
-"""Which training pairs are dropped, and why: Moses' clean-corpus-n."""
+"""Decides which training pairs are dropped, and why, as Moses' clean-corpus-n does."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _LONGEST_WORD = 1_000
 
 
 def why_dropped_raw(pair: Sequence[str]) -> str | None:
-    """What is wrong with a raw pair, seen before any work is spent on it."""
+    """Return the reason to drop a raw pair, before it is tokenized, or None."""
     for side in pair:
         if not side or side.isspace():
             return EMPTY
@@ -20,7 +20,7 @@ def why_dropped_raw(pair: Sequence[str]) -> str | None:
 
 
 def why_dropped(lengths: Sequence[int], settings: DataSettings) -> str | None:
-    """What is wrong with a pair of these lengths, in the units of settings.length_in.
+    """Return the reason to drop a pair of these lengths (in settings.length_in), or None.
 
     >>> why_dropped([3, 9], DataSettings(corpus="pairs", max_ratio=2.5))
     'one side more than 2.5 times the other'
@@ -30,7 +30,7 @@ def why_dropped(lengths: Sequence[int], settings: DataSettings) -> str | None:
         return EMPTY
     longest, ratio = settings.max_length, settings.max_ratio
     if longest is not None:
-        # what is cut is not too long
+        # A side that is cut is never too long.
         source_fits = source <= longest or settings.max_source_tokens is not None
         target_fits = target <= longest or settings.max_target_tokens is not None
         if not (source_fits and target_fits):

@@ -13,7 +13,7 @@ from talkconv.data.lines import Reading, find_below, read_lines
 _LISTS = {"train": "all_train.txt", "valid": "all_val.txt", "test": "all_test.txt"}
 _PARQUET = {"train": "train", "valid": "validation", "test": "test"}
 _HIGHLIGHT = "@highlight"
-# a line that ends otherwise lost its full stop in publication
+# A line with another end lost its full stop when it was published.
 _ENDS = (".", "!", "?", "'", "`", '"', "’", "”", ")")
 NO_STORY = "addresses in the lists without a story file"
 
@@ -36,7 +36,7 @@ def cnn_dailymail(raw: Path, settings: DataSettings) -> Corpus:
 def _story_split(addresses: Path, stories: dict[str, Path]) -> Split:
     def rows(reading: Reading) -> Iterator[Row]:
         for address in read_lines(addresses, reading):
-            # a story file is named after its address
+            # The name of a story file is the hash of its address.
             name = f"{sha1(address.strip().encode()).hexdigest()}.story"
             if name in stories:
                 yield _story(stories[name], reading)
@@ -47,7 +47,7 @@ def _story_split(addresses: Path, stories: dict[str, Path]) -> Split:
 
 
 def _story(path: Path, reading: Reading) -> Row:
-    """The article and its highlights, each on one line."""
+    """Return the article and its highlights, each on one line."""
     parts: tuple[list[str], list[str]] = ([], [])
     summary = False
     for line in read_lines(path, Reading(notes=reading.notes)):

@@ -1,4 +1,4 @@
-"""Every corpus by its name."""
+"""Opens every corpus by its name."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,10 @@ _READERS: dict[str, Callable[[Path, DataSettings], Corpus]] = {
 
 
 def open_corpus(raw: Path | None, settings: DataSettings) -> Corpus:
-    """The corpus of `settings` in the folder `raw`, which "toy" and "datasets:NAME" do without."""
+    """Open the corpus of `settings` in the folder `raw`.
+
+    The corpora "toy" and "datasets:NAME" need no folder.
+    """
     if settings.corpus.startswith(HUB):
         return hub(raw, settings)
     if settings.corpus == "toy":

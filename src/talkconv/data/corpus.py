@@ -1,4 +1,4 @@
-"""What every corpus is to preparation: splits of rows, and the files that they come from."""
+"""Corpus: splits of rows, and the files from which they are read."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from talkconv.data.lines import Reading
 
-# source and target, or one line of running text
+# A row is a source and a target, or one line of running text.
 Row = tuple[str, ...]
 SPLITS = ("train", "valid", "test")
 
@@ -23,7 +23,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Split:
-    """Rows that are read anew with each call of `rows`, one at a time."""
+    """The files of a split, and a function that reads its rows, one at a time."""
 
     files: Sequence[Path]
     rows: Callable[[Reading], Iterator[Row]]
@@ -34,9 +34,9 @@ class Corpus:
     """Splits by name: "train", "valid" and, where they exist, "test" and further test sets."""
 
     splits: dict[str, Split]
-    # take every n-th pair that cleaning left of the training data for validation
+    # Every n-th training pair that cleaning has left is for validation.
     valid_every: int | None = None
-    # stands for the files where there are none
+    # Text that identifies a corpus without files.
     identity: str = ""
 
 

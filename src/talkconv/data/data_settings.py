@@ -1,4 +1,4 @@
-"""What a recipe's [data] section says, the only home of its defaults."""
+"""DataSettings: the [data] section of a recipe, and the only home of its defaults."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -28,13 +28,13 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class DataSettings:
-    """How raw text becomes token ids.
+    """Settings that say how raw text becomes token ids.
 
     >>> DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=8_000).lowercase
     False
     """
 
-    # which layout of raw files, or "datasets:NAME" for the `datasets` library
+    # The layout of the raw files, or "datasets:NAME" for the `datasets` library.
     corpus: str
     # Two-letter codes select the Moses rules. A language model and a summary have one language.
     source_lang: str = "en"
@@ -48,9 +48,9 @@ class DataSettings:
     # Regular expressions of what Moses must keep whole, such as "%[a-z]" or "</?[a-z]+>".
     protected: Sequence[str] = ()
     lowercase: bool = False
-    # Moses' normalize-punctuation, before tokenization
+    # Moses' normalize-punctuation is applied before tokenization.
     normalize: bool = False
-    # Moses' -a: well-known becomes well @-@ known
+    # Hyphens are split as by Moses' -a: well-known becomes well @-@ known.
     split_hyphens: bool = False
     # The size of the finished vocabulary of subwords, special entries included. None is word level:
     # each word (or each subword, where words come in marked subwords) is one entry.
@@ -58,20 +58,20 @@ class DataSettings:
     # A codes file of subword-nmt, in the folder of the raw files or anywhere: words are segmented
     # with it. A line that carries marks already stays as it is.
     codes: str | None = None
-    # rarer words (at word level) and rarer characters (under BPE) become <unk>
+    # Rarer words (at word level) and rarer characters (with BPE) become <unk>.
     min_frequency: int = 1
-    # training pairs that are longer on either side are dropped (a side that is cut, below, may
-    # be longer), and so are those of which one side is more than max_ratio times the other
+    # Training pairs are dropped if a side is longer than max_length, unless it is cut (see below),
+    # and if one side is more than max_ratio times as long as the other.
     max_length: int | None = 1_000
     max_ratio: float | None = None
-    # what these two count: "words" or "subwords"
+    # Both settings count "words" or "subwords".
     length_in: str = "words"
-    # sources (articles) and targets are cut after so many tokens
+    # Sources (articles) and targets are cut after so many tokens.
     max_source_tokens: int | None = None
     max_target_tokens: int | None = None
-    # tokens a row of a language model's data
+    # The number of tokens in a row of a language model's data.
     block: int = 512
-    # training pairs that the built-in corpus makes
+    # The number of training pairs of the built-in corpus.
     toy_pairs: int = 20_000
 
     def __post_init__(self) -> None:

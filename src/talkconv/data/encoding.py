@@ -1,4 +1,4 @@
-"""From words to ids: what is done to some chunks, by any process, to make one shard."""
+"""Encodes chunks of words as ids; any process can make a shard from some chunks."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from talkconv.data.specials import EOS, SPECIALS, UNK
 from talkconv.files import whole_file, write_json
 
 IDS = pyarrow.list_(pyarrow.int32())
-# rows that are encoded and written at a time
+# So many rows are encoded and written at a time.
 _BATCH = 5_000
 _UNKNOWN, _END = SPECIALS.index(UNK), SPECIALS.index(EOS)
 
@@ -36,7 +36,7 @@ class WordChunks:
 
 
 def encode_pairs(chunks: WordChunks) -> None:
-    """Words to ids, cut and cleaned by their number, each row ending with </s>."""
+    """Write the ids of pairs to a shard, cut and cleaned by length, with </s> at each end."""
     settings = chunks.settings
     limits = (settings.max_source_tokens, settings.max_target_tokens)
     clean = chunks.clean and settings.length_in == "subwords"
@@ -50,7 +50,7 @@ def encode_pairs(chunks: WordChunks) -> None:
             counts["given_unknown"] += _given_unknown(chain(*texts), settings)
             sides = [_encode(chunks.tokenizer, side) for side in texts]
             for pair in zip(*sides, strict=True):
-                # </s> is no subword
+                # The </s> is not counted as a subword.
                 why = why_dropped([len(ids) - 1 for ids in pair], settings) if clean else None
                 if why:
                     dropped[why] += 1
@@ -86,8 +86,10 @@ def encode_text(chunks: WordChunks) -> None:
 
 
 def write_blocks(streams: Sequence[Path], shard: Path, block: int) -> int:
-    """Arrays of ids laid end to end and cut into rows of `block`, the last one as long as it comes
-    out. Gives the number of rows."""
+    """Join arrays of ids, write them as rows of `block` ids, and return the number of rows.
+
+    The last row may be shorter.
+    """
     schema = pyarrow.schema([("tokens", IDS)])
     rows = 0
     left = numpy.zeros(0, numpy.int32)
@@ -124,13 +126,13 @@ def _given_unknown(texts: Iterable[str], settings: DataSettings) -> int:
 
 
 def _cut(ids: list[int], limit: int | None) -> list[int]:
-    """At most `limit` ids and the </s> that ends them."""
+    """Return at most `limit` ids and the </s> after them."""
     return ids if limit is None or len(ids) <= limit + 1 else [*ids[:limit], ids[-1]]
 
 
 @lru_cache(maxsize=1)
 def _backend(path: Path) -> Tokenizer:
     backend = Tokenizer.from_file(str(path))
-    # a name of a special word within a text is text; the file cannot say so
+    # The name of a special entry within a text is text. The file cannot save this setting.
     backend.encode_special_tokens = True
     return backend

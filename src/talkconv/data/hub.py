@@ -1,4 +1,4 @@
-"""A dataset by its name, through the `datasets` library.
+"""Reads a dataset by its name, through the `datasets` library.
 
 In a recipe: corpus = "datasets:NAME" or "datasets:NAME:CONFIG".
 """
@@ -14,7 +14,7 @@ from talkconv.data.data_settings import HUB, DataSettings
 from talkconv.data.lines import Reading
 
 _NAMES = {"train": ("train",), "valid": ("validation", "valid", "dev"), "test": ("test",)}
-# columns by which datasets of pairs go
+# The names of columns that datasets of pairs use.
 _PAIRS = (
     ("source", "target"),
     ("source", "summary"),
@@ -26,13 +26,13 @@ _PAIRS = (
 
 
 def hub(raw: Path | None, settings: DataSettings) -> Corpus:
-    """Streams a dataset; a folder of that name under `raw` comes before the internet."""
+    """Open a dataset as a stream: a folder of that name in `raw`, or else from the internet."""
     name, _, config = settings.corpus.removeprefix(HUB).partition(":")
     local = raw / name if raw is not None and (raw / name).exists() else None
     try:
         found = datasets.load_dataset(str(local or name), config or None, streaming=True)
     except Exception as error:
-        # the library has a dozen kinds, for unknown names and for networks that do not answer
+        # The library raises many kinds of errors for unknown names and for network failures.
         raise ValueError(f"{settings.corpus} cannot be loaded: {error}") from error
     splits = {}
     for split, names in _NAMES.items():
@@ -62,13 +62,13 @@ def _split(rows_of: Any, settings: DataSettings) -> Split:
 
 
 def _values(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Translations stand one level deeper: {"translation": {"de": ..., "en": ...}}."""
+    """Return the values of a row, also if they are one level deeper, under "translation"."""
     nested = row.get("translation")
     return nested if isinstance(nested, Mapping) else row
 
 
 def _columns(first: Mapping[str, Any], settings: DataSettings) -> tuple[str, ...]:
-    """The columns of source and target, or of running text."""
+    """Return the columns of source and target, or the one of running text."""
     langs = (settings.source_lang, settings.target_lang)
     for names in (langs, *_PAIRS):
         if names[0] != names[1] and all(name in first for name in names):

@@ -17,9 +17,9 @@ from talkconv.data.markup import read_segments
 _PAIR = "de-en"
 _TESTS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 _VALID_EVERY = 23
-# facts about a talk, not its text
+# These lines are facts about a talk and not its text.
 _ABOUT = re.compile(r"\s*</?(url|talkid|keywords|speaker|reviewer|translator|doc)\b")
-# text, but in tags
+# These tags enclose text, which is kept.
 _TAGS = re.compile(r"</?(title|description)>")
 
 

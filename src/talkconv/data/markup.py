@@ -1,4 +1,4 @@
-"""Segments of the xml and sgm files in which IWSLT and WMT publish their test sets."""
+"""Reads segments from the xml and sgm files of the test sets of IWSLT and WMT."""
 
 import html
 import re
@@ -11,7 +11,7 @@ _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
 
 
 def read_segments(path: Path, reading: Reading) -> Iterator[str]:
-    """The text of each <seg>; a file that holds none is an error.
+    """Yield the text of each <seg>; a file without any is an error.
 
     These files are not always well-formed XML, so they are not read as such.
     """
@@ -19,5 +19,5 @@ def read_segments(path: Path, reading: Reading) -> Iterator[str]:
     if not found:
         raise ValueError(f"{path} must hold <seg> elements, and has none: fetch it anew")
     for text in found:
-        # the typewriter apostrophe, as the preparation that the paper follows writes it
+        # The preparation that the paper follows writes the plain apostrophe here, too.
         yield " ".join(html.unescape(text).replace("’", "'").split())

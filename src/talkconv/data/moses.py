@@ -27,7 +27,7 @@ _ESCAPES = str.maketrans(
 
 
 class _Normalizer:
-    """sacremoses' rules, looked up once and not for every sentence."""
+    """The normalization rules of sacremoses, compiled once and not for every sentence."""
 
     def __init__(self, lang: str) -> None:
         # Importing sacremoses takes a second, which commands without Moses shall not pay.
@@ -39,7 +39,7 @@ class _Normalizer:
         ]
 
     def normalize(self, text: str) -> str:
-        # Perl sees the end of the line, and some of its rules take it for a character
+        # Perl sees the line feed at the end, and some of its rules match it.
         text += "\n"
         for pattern, old, new in self._rules:
             text = pattern.sub(new, text) if pattern else text.replace(old, new)
@@ -114,7 +114,7 @@ def lowercased(text: str) -> str:
 
 
 def _printing(text: str) -> str:
-    """As Moses' remove-non-printing-char: a space for each character of Unicode's category C."""
+    """Replace each character of Unicode's category C by a space, as Moses does."""
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(char).startswith("C") else char for char in text)

@@ -1,4 +1,4 @@
-"""The user's own text: aligned files, sources and summaries, running text; and WikiText."""
+"""Reads the user's own text: aligned files, summaries, running text; and WikiText."""
 
 import re
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ def pairs(raw: Path, settings: DataSettings) -> Corpus:
 
 
 def summaries(raw: Path, settings: DataSettings) -> Corpus:
-    """train.source and train.summary (or .target), and so on."""
+    """Read train.source and train.summary (or .target), and so on."""
     return _two_files(raw, [("source",), ("summary", "target")])
 
 
 def text(raw: Path, settings: DataSettings) -> Corpus:
-    """train.txt, valid.txt, test.txt."""
+    """Read train.txt, valid.txt, test.txt."""
     return _one_file(raw, "{}.txt")
 
 
 def wikitext(raw: Path, settings: DataSettings) -> Corpus:
-    """wiki.train.tokens and so on, as published, or the names of running text."""
+    """Read wiki.train.tokens and so on, as published, or the names of running text."""
     return _one_file(raw, "wiki.{}.tokens", "{}.txt")
 
 

@@ -1,4 +1,4 @@
-"""`talkconv prepare`: raw text to a prepared folder."""
+"""`talkconv prepare`: turns raw text into a prepared folder."""
 
 import contextlib
 import shutil
@@ -28,7 +28,7 @@ from talkconv.messages import can_redraw, one_message
 
 
 class Recipe(Protocol):
-    """What preparation needs of a recipe."""
+    """The parts of a recipe that preparation needs."""
 
     @property
     def name(self) -> str: ...
@@ -109,7 +109,7 @@ def prepare(
 def _work_through(
     stages: Stages, corpus: Corpus
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
-    """All stages in turn; gives the counts and the report of each split."""
+    """Run all stages, and return the counts and the report of each split."""
     read, notes = stages.read(corpus)
     report = {name: _read_report(paths) for name, paths in read.items()}
     chunks: Chunks = {name: read[name] for name in in_order(read)}
@@ -187,11 +187,11 @@ def _done_before(out: Path, plan: dict[str, Any], console: Console) -> Prepared:
 
 
 def _open_work(work: Path, plan: dict[str, Any], console: Console) -> None:
-    """Go on in a work folder that an interruption left, if it is of the same plan."""
+    """Continue in a work folder that an interrupted call left, if its plan is the same."""
     record = work / "plan.json"
     if record.exists() and read_json(record) == plan:
         console.print("going on from where the last call was interrupted", highlight=False)
-        # what was being written then; all such names are hidden ones
+        # Unfinished files have hidden names.
         for unfinished in list(work.rglob(".*")):
             shutil.rmtree(unfinished) if unfinished.is_dir() else unfinished.unlink()
         return

@@ -1,4 +1,4 @@
-"""The prepared folder: what `talkconv prepare` writes, and training and evaluation read.
+"""The prepared folder, which `talkconv prepare` writes and training and evaluation read.
 
 data.json           task, settings, counts, and the report of what was kept and dropped
 tokenizer/          in transformers' format
@@ -28,7 +28,7 @@ CARD = "data.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared folder, opened; rows stay on disk until they are asked for.
+    """An open prepared folder, whose rows are read from disk when they are needed.
 
     >>> prepared = open_prepared("data/multi30k_de_en")  # doctest: +SKIP
     >>> prepared.split("train")[0]["source"][-1]  # doctest: +SKIP
@@ -49,7 +49,7 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """Of the vocabulary: two folders with the same one speak of the same ids."""
+        """A hash of the vocabulary: ids of two folders with the same one mean the same."""
         return str(self.card["vocabulary"])
 
     @cached_property
@@ -60,7 +60,7 @@ class Prepared:
         return list(self.card["splits"])
 
     def split(self, name: str) -> "Dataset":
-        """Columns source and target, or tokens: each row a list of int32, </s> at its end."""
+        """Return the columns source and target, or tokens, as lists of int32 that include </s>."""
         # it takes a second to import, which reading the card need not wait for
         from datasets import Dataset, concatenate_datasets
 
@@ -74,14 +74,14 @@ class Prepared:
         return load_tokenizer(self.folder / "tokenizer")
 
     def texts(self, name: str) -> tuple[list[str], list[str]]:
-        """Raw sources and targets of valid or test, in the order of split(name)."""
+        """Return the raw sources and targets of valid or test, in the order of split(name)."""
         if self.task == LANGUAGE_MODELLING:
             raise ValueError(f"{self.folder} holds no pairs but running text: call lines({name!r})")
         source, target = (self._read(f"{name}.{side}") for side in ("source", "target"))
         return source, target
 
     def lines(self, name: str) -> list[str]:
-        """Raw lines of valid or test of a language model."""
+        """Return the raw lines of valid or test of a language model."""
         if self.task != LANGUAGE_MODELLING:
             raise ValueError(f"{self.folder} holds pairs, not running text: call texts({name!r})")
         return self._read(f"{name}.txt")
@@ -96,12 +96,12 @@ class Prepared:
         path = self.folder / "text" / name
         if not path.is_file():
             raise ValueError(f"{self.folder} keeps the text of valid and test only, got {name!r}")
-        # not read_text().splitlines(): a sentence may hold any of the other line separators
+        # splitlines() would also split at other separators, which a sentence may contain.
         return path.read_bytes().decode().split("\n")[:-1]
 
 
 def open_prepared(folder: Path | str) -> Prepared:
-    """A folder that `talkconv prepare` wrote, or a ValueError that tells how to get one."""
+    """Open a folder that `talkconv prepare` wrote; a ValueError says how to get one."""
     folder = Path(folder)
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
@@ -132,8 +132,10 @@ def write_card(
     report: dict[str, Any],
     inputs: Sequence[dict[str, Any]],
 ) -> None:
-    """The last file of a prepared folder: `inputs` are the raw files, by which a second call knows
-    that the work is done."""
+    """Write the card, which is the last file of a prepared folder.
+
+    `inputs` describe the raw files, so that a second call recognizes that the work is done.
+    """
     card = dict(
         format=FORMAT,
         task=task,

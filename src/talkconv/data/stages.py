@@ -1,7 +1,7 @@
 """The stages of preparation, each done once: read, divide, learn the vocabulary, encode.
 
-What a stage leaves in the work folder is whole or absent, so an interrupted preparation goes on
-from what is there.
+The files of a stage in the work folder are complete or absent, so that an interrupted preparation
+continues with them.
 """
 
 import contextlib
@@ -26,21 +26,21 @@ from talkconv.data.vocabulary import bpe_backend, byte_backend, unigram_backend,
 from talkconv.data.worker_pool import WorkerPool
 from talkconv.files import new_folder, write_json
 
-# a chunk is as many rows as one process tokenizes in a second or two
+# One process tokenizes a chunk of this size in a second or two.
 _ROWS = 10_000
 _CHARACTERS = 4_000_000
-# files that a split is spread over at most: each is one open file for whoever reads it
+# A split has at most so many files, because each is an open file for its readers.
 _SHARDS = 128
 # One of so many training rows is checked for coming back as it was: all would take too long.
 _CHECK_EVERY = 20
 _Task = TypeVar("_Task")
 
-# what a split is made of, by name
+# The chunks of each split, by its name.
 Chunks = dict[str, list[Path]]
 
 
 class Stages:
-    """The work folder and who works in it."""
+    """The stages of preparation, which work in one folder."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Stages:
         self.pool, self.progress = pool, progress
 
     def read(self, corpus: Corpus) -> tuple[Chunks, dict[str, int]]:
-        """Tokenized and cleaned chunks of each split, and what had to be set right."""
+        """Write tokenized and cleaned chunks, and return them with notes on corrections."""
         done = self.work / "read.json"
         if not done.exists():
             reading = Reading()
@@ -113,7 +113,7 @@ class Stages:
             yield row
 
     def divide(self, chunks: Chunks, every: int) -> Chunks:
-        """Every `every`-th of the training pairs that cleaning left goes to validation."""
+        """Move every `every`-th training pair that cleaning has left to validation."""
         folder = self.work / "divided"
         folder.mkdir(exist_ok=True)
         tasks, before = [], 0
@@ -135,7 +135,7 @@ class Stages:
         return repeats.count_repeats(hashes)
 
     def learn(self, train: Sequence[Path]) -> Path:
-        """The folder of the tokenizer that is learnt from the training words."""
+        """Learn the vocabulary from the training text, and return the folder of its tokenizer."""
         folder = self.work / "whole" / "tokenizer"
         if folder.exists():
             return folder
@@ -171,7 +171,7 @@ class Stages:
         self.progress.update(bar, total=1, completed=1)
 
     def encode(self, name: str, paths: Sequence[Path], tokenizer: Path) -> dict[str, Any]:
-        """Shards of ids; gives what was counted and dropped on the way."""
+        """Write shards of ids, and return what was counted and dropped."""
         running = len(columns_of(self.task)) == 1
         whole = self.work / "whole" / name
         folder = self.work / "ids" / name if running else whole
@@ -204,7 +204,7 @@ class Stages:
         return dict(counts=counts, dropped=dropped)
 
     def write_texts(self, name: str, paths: Sequence[Path]) -> None:
-        """Raw text of a split, a row a line, side by side with its ids."""
+        """Write the raw text of a split, one row on each line, in the order of its ids."""
         folder = self.work / "whole" / "text"
         folder.mkdir(parents=True, exist_ok=True)
         for column in columns_of(self.task):
@@ -243,6 +243,6 @@ def _chunked(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _grouped(paths: Sequence[Path], most: int) -> Iterator[Sequence[Path]]:
-    """At most `most` groups of neighbours, of equal size but for the last."""
+    """Split paths into at most `most` groups of neighbours, of equal size except the last."""
     size = -(-len(paths) // most)
     return (paths[start : start + size] for start in range(0, len(paths), size))

@@ -1,4 +1,4 @@
-"""The built-in corpus as one of the corpora."""
+"""Offers the built-in corpus in the form of the other corpora."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,12 @@ from talkconv.data.data_settings import DataSettings
 from talkconv.data.lines import Reading
 from talkconv.data.toy import generate
 
-# for valid and test each, at least and as a part of the training pairs
+# Valid and test each have at least so many pairs, or this fraction of the training pairs.
 _FEWEST, _PART = 100, 80
 
 
 def toy(settings: DataSettings) -> Corpus:
-    """As many training pairs as settings.toy_pairs says, in either direction."""
+    """Make settings.toy_pairs training pairs, in either direction."""
     langs = (settings.source_lang, settings.target_lang)
     if sorted(langs) != ["de", "en"]:
         raise ValueError(f"the toy corpus has German and English, got {langs[0]} and {langs[1]}")

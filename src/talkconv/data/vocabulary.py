@@ -1,4 +1,4 @@
-"""From words or raw text to a backend of the `tokenizers` library.
+"""Makes a backend of the `tokenizers` library from words or raw text.
 
 Whole words and BPE are made of counted words; BPE and a unigram language model over bytes are
 learnt from raw text.
@@ -19,8 +19,10 @@ _DISTANCES = 0.03
 
 
 def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> Tokenizer:
-    """At most `size` entries: the special ones, the characters of `words` by frequency, and merges
-    for all the rest."""
+    """Learn BPE with at most `size` entries from counted words.
+
+    The entries are the special ones, the characters of `words` by frequency, and merges.
+    """
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for symbol in symbols_of(word):
@@ -44,7 +46,7 @@ def bpe_backend(words: Mapping[str, int], size: int, min_frequency: int = 1) -> 
 
 
 def bpe_of_merges(characters: list[str], merges: list[tuple[str, str]]) -> Tokenizer:
-    """Splits a word into `characters`, then joins what `merges` say, the first of them first."""
+    """Make BPE from its `characters` and `merges`, of which the first has the highest rank."""
     entries = dict.fromkeys([*SPECIALS, *characters, *("".join(pair) for pair in merges)])
     ids = {entry: id for id, entry in enumerate(entries)}
     backend = Tokenizer(models.BPE(ids, merges, unk_token=UNK, end_of_word_suffix=END))
@@ -53,7 +55,10 @@ def bpe_of_merges(characters: list[str], merges: list[tuple[str, str]]) -> Token
 
 
 def word_backend(words: Mapping[str, int], min_frequency: int = 1) -> Tokenizer:
-    """Whole words by frequency, as adaptive softmax wants them; ties in alphabetical order."""
+    """Make a vocabulary of whole words by frequency, as adaptive softmax needs them.
+
+    Equally frequent words are in alphabetical order.
+    """
     kept = (word for word in words if words[word] >= min_frequency and word not in SPECIALS)
     entries = [*SPECIALS, *sorted(kept, key=lambda word: (-words[word], word))]
     model = models.WordLevel({entry: id for id, entry in enumerate(entries)}, unk_token=UNK)
@@ -64,7 +69,7 @@ def byte_backend(texts: Iterable[str], size: int) -> Tokenizer:
     """Learn BPE over the bytes of raw texts; every text comes back from its ids as it was."""
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        # as subword-nmt: a pair that occurs once is not merged
+        # A pair that occurs once is not merged, as in subword-nmt.
         min_frequency=2,
         special_tokens=list(SPECIALS),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
@@ -120,8 +125,10 @@ def _learn_from_bytes(
 
 
 def split_at_spaces(text: str) -> str:
-    """Words between single spaces. <s> in somebody's text is a word that nobody knows, not the
-    beginning of a sentence."""
+    """Return the words of a text between single spaces.
+
+    A special name such as <s> in a text becomes <unk>: it does not begin a sentence.
+    """
     return " ".join(UNK if word in _NO_WORDS else word for word in text.split())
 
 

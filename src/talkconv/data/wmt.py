@@ -1,4 +1,4 @@
-"""WMT 2016 English-German and WMT 2014 English-French: line files, and test sets as sgm."""
+"""Reads WMT 2016 English-German and WMT 2014 English-French: line files and sgm test sets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +19,12 @@ _FRENCH = (
 
 
 def wmt16_en_de(raw: Path, settings: DataSettings) -> Corpus:
-    """Trained on all of WMT 2016, validated on newstest2013, tested on newstest2014."""
+    """Read all of WMT 2016 for training, newstest2013 for validation, newstest2014 for test."""
     return _wmt(raw, settings, "de", _GERMAN, ["newstest2013"], ["newstest2014-deen"])
 
 
 def wmt14_en_fr(raw: Path, settings: DataSettings) -> Corpus:
-    """Validated on newstest2012 and 2013 in a row, tested on newstest2014."""
+    """Read WMT 2014, newstest2012 and 2013 together for validation, newstest2014 for test."""
     valid = ["newstest2012", "newstest2013"]
     return _wmt(raw, settings, "fr", _FRENCH, valid, ["newstest2014-fren"])
 
@@ -57,7 +57,7 @@ def _wmt(
 
 
 def _sets(name: str, langs: tuple[str, str]) -> list[str]:
-    """The sgm files of a test set: newstest2013-src.en.sgm and newstest2013-ref.de.sgm."""
+    """Return the sgm files of a test set: newstest2013-src.en.sgm, newstest2013-ref.de.sgm."""
     return [f"{name}-{role}.{lang}.sgm" for role, lang in zip(("src", "ref"), langs, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""From raw rows to words: what is done to one chunk, by any process."""
+"""Tokenizes raw rows; any process can work on one chunk of them."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class RawChunk:
-    """Rows to be tokenized; pairs to train on are cleaned, others are all kept."""
+    """Rows to tokenize; training pairs are cleaned, and all others are kept."""
 
     path: Path
     rows: Sequence[Row]
@@ -34,14 +34,14 @@ class RawChunk:
 
 
 def tokenize_chunk(chunk: RawChunk) -> None:
-    """Raw rows to words between single spaces."""
+    """Write the words of raw rows, between single spaces."""
     names = PAIR if len(chunk.rows[0]) == 2 else TEXT
     columns: dict[str, list[str]] = {name: [] for name in names}
     if chunk.keep_raw:
         columns |= {RAW.format(name): [] for name in names}
     dropped: Counter[str] = Counter()
     round_trip = RoundTrip()
-    # running text is a source without a target
+    # Running text is a source without a target.
     langs = (chunk.settings.source_lang, chunk.settings.target_lang)[: len(names)]
     rules = [_rules(chunk.settings, lang, chunk.codes) for lang in langs]
     for number, row in enumerate(chunk.rows):
@@ -58,7 +58,7 @@ def tokenize_chunk(chunk: RawChunk) -> None:
         for name, each, raw, side in zip(names, rules, row, words, strict=True):
             columns[name].append(side)
             if chunk.keep_raw:
-                # sources are read by the tokenizer, all others are what outputs are compared with
+                # The tokenizer reads sources; outputs are compared with all other text.
                 kept = raw if name == "source" else each.reference(raw)
                 columns[RAW.format(name)].append(kept)
     card = dict(read=len(chunk.rows), dropped=dropped, round_trip=asdict(round_trip))
@@ -74,7 +74,7 @@ class RoundTrip:
 
     checked: int = 0
     changed: int = 0
-    # some of the changed ones: the text, and what it came back as
+    # Some changed texts, each with the text that came back.
     examples: list[tuple[str, str]] = field(default_factory=list)
 
     def check(self, text: str, subwords: str, rules: TextRules) -> None:
@@ -99,7 +99,7 @@ def _rules(settings: DataSettings, lang: str, codes: Path | None) -> TextRules:
 
 @dataclass(frozen=True)
 class Division:
-    """A chunk of which every `every`-th row goes to validation; `before` rows stand before it."""
+    """A chunk of which every `every`-th row is for validation; `before` rows precede it."""
 
     path: Path
     train: Path
@@ -125,7 +125,7 @@ def texts_of(paths: Sequence[Path]) -> Iterator[str]:
 
 
 def count_words(path: Path) -> Counter[str]:
-    """How often each word stands in a chunk, on both sides together."""
+    """Count each word of a chunk, on both sides together."""
     counts: Counter[str] = Counter()
     for text in texts_of([path]):
         counts.update(text.split())

@@ -1,4 +1,4 @@
-"""A German-English corpus from a grammar and a lexicon: no file, no network, as long as you like.
+"""A German-English corpus of any length, made from a grammar and a lexicon without any file.
 
 Each German sentence has one English translation. Cases agree, verbs stand second or last, separable
 ones come apart, relative clauses follow their nouns.
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 
 def generate(sizes: Mapping[str, int], seed: int = 0) -> dict[str, Iterator[Pair]]:
-    """Streams of distinct pairs, by split.
+    """Return streams of distinct pairs, by split.
 
     A sentence belongs to one split whatever the seed: no seed's test sentences are among any seed's
     training sentences.
@@ -36,7 +36,7 @@ def generate(sizes: Mapping[str, int], seed: int = 0) -> dict[str, Iterator[Pair
 
 
 def split_of(source: str) -> str:
-    """The split that a German sentence belongs to: one in 16 to valid, one in 16 to test."""
+    """Return the split of a German sentence: one in 16 is for valid, and one in 16 for test."""
     return {0: "test", 1: "valid"}.get(zlib.crc32(source.encode()) % 16, "train")
 
 

@@ -1,4 +1,4 @@
-"""Clauses at random, each with one reading in German.
+"""Makes random clauses, each with one reading in German.
 
 A feminine, a neuter or a plural may be subject or object alike in German. Where nothing else tells,
 the subject is meant to come first, and nothing is said that would need the other reading.
@@ -37,7 +37,7 @@ _DESCRIBED = frozenset(("person", "animal", "text", "food", "thing", "vehicle", 
 _TENSES: tuple[Tense, ...] = ("present",) * 5 + ("past",) * 3 + ("future",)
 _WEATHER = tuple(verb for verb in VERBS if "weather" in verb.subjects)
 PLAIN_VERBS = tuple(verb for verb in VERBS if not verb.complement and verb not in _WEATHER)
-# sie would be her or them
+# "sie" could mean her or them.
 _OBJECTS: dict[Case, tuple[Pronoun, ...]] = {
     "accusative": (lexicon.I, lexicon.YOU, lexicon.HE, lexicon.WE, lexicon.YOU_ALL),
     "dative": PRONOUNS,
@@ -46,7 +46,7 @@ _DETERMINERS = (THE,) * 8 + (A,) * 5 + (THIS,) * 2 + OWN
 
 
 class Clauses:
-    """Makes clauses without end; the same ones for the same seed."""
+    """Makes any number of clauses; the same seed gives the same ones."""
 
     def __init__(self, seed: str) -> None:
         self.random = random.Random(seed)
@@ -71,7 +71,7 @@ class Clauses:
         return _sensible(said)
 
     def aim(self) -> Clause:
-        """What a person may try to do; without time, modal or negation."""
+        """Return an action that a person may try, without time, modal verb or negation."""
         verb = self.pick([verb for verb in PLAIN_VERBS if verb.subjects == PERSONS])
         return self._with_objects(Clause(verb, self.subject(PERSONS)), relatives=False)
 
@@ -91,7 +91,7 @@ class Clauses:
         return first
 
     def _action(self, verb: Verb, tense: Tense, relatives: bool) -> Clause:
-        """Who does it, when, and whether; modal, negation and time are rarely all there."""
+        """Return a clause with a subject, and sometimes with a time, a modal verb or a negation."""
         subject = self.subject(verb.subjects, relatives=relatives, owners=not verb.dative)
         negated = self.chance(0.15)
         return Clause(
@@ -141,7 +141,7 @@ class Clauses:
         self, said: Clause, case: Case, kinds: frozenset[str], relatives: bool = False
     ) -> Nominal:
         if "person" in kinds and self.chance(0.2):
-            # nobody sees himself: that would take a reflexive pronoun
+            # The object differs from the subject, because there are no reflexive pronouns.
             person = 3 if said.subject is None else said.subject.person
             return self.pick(
                 [word for word in _OBJECTS[case] if person == 3 or word.person != person]
@@ -173,7 +173,7 @@ class Clauses:
 
     def _owner(self) -> Phrase:
         owner = self._phrase(PERSONS)
-        # a genitive needs a determiner to show itself
+        # A genitive is visible only with a determiner.
         return replace(owner, determiner=THE) if owner.plural and owner.determiner is A else owner
 
     def _relative(self, phrase: Phrase) -> Relative:
@@ -205,7 +205,7 @@ class Clauses:
 
 
 def _roles(verb: Verb, kind: str) -> list[Case]:
-    """What a noun of that kind can be to the verb; "genitive" stands for its preposition."""
+    """Return the cases of a noun of that kind with the verb; "genitive" is its preposition."""
     may_be: dict[Case, bool] = {
         "nominative": kind in verb.subjects,
         "accusative": kind in verb.accusatives,
@@ -216,14 +216,14 @@ def _roles(verb: Verb, kind: str) -> list[Case]:
 
 
 def shows_object(part: Nominal | None) -> bool:
-    """Whether it cannot be taken for a subject."""
+    """Tell whether its form shows that it is no subject."""
     if isinstance(part, Pronoun):
         return part.nominative != part.accusative and part.person < 3 and not part.plural
     return isinstance(part, Phrase) and part.gender == "m"
 
 
 def shows_subject(part: Nominal | None) -> bool:
-    """Whether it cannot be taken for an object."""
+    """Tell whether its form shows that it is no object."""
     if isinstance(part, Pronoun):
         return part.nominative != part.accusative
     return isinstance(part, Phrase) and part.gender == "m"
@@ -237,11 +237,11 @@ def _parts(said: Clause) -> list[Nominal]:
 
 
 def is_long(said: Clause) -> bool:
-    """Whether a relative clause is in it."""
+    """Tell whether it contains a relative clause."""
     return any(isinstance(part, Phrase) and part.relative for part in _parts(said))
 
 
 def _sensible(said: Clause) -> Clause:
-    """Not every man reads, or every man does not? Neither is said."""
+    """Remove the negation from a clause with "every": the two together have two readings."""
     every = any(isinstance(part, Phrase) and part.determiner is EVERY for part in _parts(said))
     return replace(said, negated=False) if every else said

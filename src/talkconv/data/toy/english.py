@@ -1,4 +1,4 @@
-"""English: the verb after the subject, `do` where it asks or denies."""
+"""Writes a meaning in English: the verb follows the subject; questions and negations use `do`."""
 
 from talkconv.data.toy import english_forms as forms
 from talkconv.data.toy.german import is_indefinite
@@ -19,7 +19,7 @@ Words = list[str]
 
 
 def sentence(said: Sentence) -> str:
-    """The sentence as it is written."""
+    """Return the written sentence."""
     main, first = said.main, said.first
     if said.question is not None:
         return _written([said.question.english, *clause(main, inverted=True)], "?")
@@ -45,7 +45,7 @@ def _is_who(part: Nominal | None) -> bool:
 
 
 def clause(said: Clause, *, inverted: bool = False, without: str = "") -> Words:
-    """All but the part `without`, which has been said; inverted: the auxiliary comes first."""
+    """Return a clause except the part `without`; if inverted, the auxiliary comes first."""
     auxiliary, rest = _verbs(said, inverted)
     subject = [] if said.subject is None else nominal(said.subject, subject=True)
     negation = ["not"] if said.negated and said.subject is not None else []
@@ -67,7 +67,7 @@ def clause(said: Clause, *, inverted: bool = False, without: str = "") -> Words:
 
 
 def _verbs(said: Clause, inverted: bool) -> tuple[Words, Words]:
-    """The auxiliary, if there is one, and what follows it."""
+    """Return the auxiliary, if there is one, and the words after it."""
     verb = said.verb
     if said.subject is None:
         return [], ["to", verb.english]
@@ -92,7 +92,7 @@ def _verbs(said: Clause, inverted: bool) -> tuple[Words, Words]:
 
 
 def _with_objects(verbs: Words, said: Clause, without: str) -> Words:
-    """wake up the child, but wake him up"""
+    """Put the particle in its place: wake up the child, but wake him up."""
     objects = _objects(said, without)
     particle = said.verb.english.split()[-1]
     if isinstance(said.accusative, Pronoun) and particle in forms.PARTICLES:
@@ -165,7 +165,7 @@ def _relative(relative: Relative, person: bool) -> Words:
 
 
 def _whom(said: Clause, role: str) -> Words:
-    """Someone is given something: to whom?"""
+    """Return the relative pronoun of a person who is an object: whom, or to whom."""
     return ["to", "whom"] if role == "dative" and said.accusative is not None else ["whom"]
 
 

@@ -1,15 +1,15 @@
-"""English words in their forms: verbs, articles, numbers."""
+"""Makes the forms of English words: verbs, articles, numbers."""
 
 BE = ["am", "are", "is", "are", "are", "are"]
 WAS = ["was", "were", "was", "were", "were", "were"]
-# what moves behind a pronoun: wake up the child, wake him up
+# These particles come after a pronoun: wake up the child, wake him up.
 PARTICLES = {"along", "away", "up"}
-# of ich, du, er, wir, ihr, sie: which takes an s
+# The verb takes an s in this one of ich, du, er, wir, ihr, sie.
 THIRD_PERSON = 2
 
 
 def third(base: str) -> str:
-    """Only the first word of a phrasal verb changes.
+    """Return a form of a verb; only the first word of a phrasal verb changes.
 
     >>> third("tidy up"), third("go"), third("play with"), third("catch")
     ('tidies up', 'goes', 'plays with', 'catches')
@@ -27,7 +27,7 @@ def third(base: str) -> str:
 
 
 def article(following: str) -> str:
-    """a or an; every word of the lexicon is spoken as its first letter suggests."""
+    """Return a or an; the first letter decides for every word of the lexicon."""
     return "an" if following[0] in "aeiou" else "a"
 
 
@@ -39,7 +39,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 
 
 def number(n: int) -> str:
-    """2 to 99.
+    """Return the word for a number from 2 to 99.
 
     >>> number(21), number(40)
     ('twenty-one', 'forty')

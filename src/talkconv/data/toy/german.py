@@ -1,4 +1,4 @@
-"""German: verb second in main clauses, last in subordinate ones; its parts may be torn apart."""
+"""Writes a meaning in German: the verb is second in main clauses and last in subordinate ones."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ from talkconv.data.toy.meaning import (
 )
 
 Words = list[str]
-# "first": before all that is not named otherwise; "zu": there is no finite verb
+# "first" puts the verb before everything else; "zu" is a clause without a finite verb.
 Order = Literal["first", "last", "zu"]
 
 _CONTRACTED = {
@@ -30,7 +30,7 @@ _CONTRACTED = {
 
 
 def sentence(said: Sentence) -> str:
-    """The sentence as it is written."""
+    """Return the written sentence."""
     main, first = said.main, said.first
     end = "." if _is_statement(said) else "?"
     if said.conjunction is None or said.other is None:
@@ -56,7 +56,7 @@ def _is_statement(said: Sentence) -> bool:
 
 
 def _verb_second(said: Clause, first: str) -> Words:
-    """A main clause with the named part before its verb."""
+    """Return a main clause with the named part before its verb."""
     if first == "time":
         assert said.time is not None
         return [said.time.german, *clause(said, "first", without="time")]
@@ -73,12 +73,12 @@ def _verb_second(said: Clause, first: str) -> Words:
 
 
 def clause(said: Clause, order: Order, without: str = "") -> Words:
-    """All but the part `without`, which has been said already."""
+    """Return a clause except the part `without`, which comes elsewhere."""
     finite, rest = _verbs(said)
     particle = said.verb.particle
     middle, late = _middle(said, without)
     if order == "first":
-        # an infinitive has its particle already
+        # An infinitive includes its particle.
         separated = [particle] if particle and not rest else []
         words = [finite, *middle, *separated, *rest]
     elif order == "last":
@@ -90,7 +90,7 @@ def clause(said: Clause, order: Order, without: str = "") -> Words:
 
 
 def _verbs(said: Clause) -> tuple[str, Words]:
-    """The finite verb, and what stands at the end of a main clause."""
+    """Return the finite verb, and the words at the end of a main clause."""
     verb = said.verb
     if said.subject is None:
         return "", []
@@ -108,13 +108,13 @@ def _verbs(said: Clause) -> tuple[str, Words]:
 
 
 def _middle(said: Clause, without: str) -> tuple[Words, Words]:
-    """What stands between the verb's parts, and what the last object sends after them."""
+    """Return the words between the parts of the verb, and the clause that follows them."""
     objects: dict[Case, Nominal | None] = {"dative": said.dative, "accusative": said.accusative}
     objects = {case: part for case, part in objects.items() if case != without}
     words: Words = []
     if said.subject is not None and without != "subject":
         words += nominal(said.subject, "nominative")
-    # pronouns before everything, the accusative first
+    # Pronouns come first, and the accusative is the first of them.
     for case, part in reversed(objects.items()):
         if isinstance(part, Pronoun):
             words += nominal(part, case)
@@ -156,7 +156,7 @@ def _complement(said: Clause) -> Words:
 
 
 def is_indefinite(part: Nominal | None) -> bool:
-    """Whether German negates it by kein."""
+    """Tell whether German negates it with kein."""
     return isinstance(part, Phrase) and part.determiner is A and part.number is None
 
 
@@ -166,7 +166,7 @@ def nominal(part: Nominal, case: Case) -> Words:
 
 
 def _apart(part: Nominal, case: Case, *, negated: bool = False) -> tuple[Words, Words]:
-    """What must stay together, and the relative clause, which may come later."""
+    """Return the words that stay together, and the relative clause, which may come later."""
     if isinstance(part, Gap):
         return [], []
     if isinstance(part, Pronoun):
@@ -207,7 +207,7 @@ def _place(place: Place) -> tuple[Words, Words]:
 
 
 def _contracted(preposition: Preposition, words: Words, points: bool) -> Words:
-    """im for in dem, unless a relative clause tells which."""
+    """Contract in dem to im, unless a relative clause follows the noun."""
     pair = (preposition.german, words[0])
     if pair in _CONTRACTED and not points:
         return [_CONTRACTED[pair], *words[1:]]

@@ -1,4 +1,4 @@
-"""German words in their forms: declension, conjugation, numbers."""
+"""Makes the forms of German words: declension, conjugation, numbers."""
 
 from talkconv.data.toy.meaning import Adjective, Case, Noun, Phrase, Verb
 
@@ -7,7 +7,7 @@ _GENDERS = ("m", "f", "n", "p")
 
 
 def _table(rows: str) -> dict[tuple[str, str], str]:
-    """By case and gender: a row a case, a column a gender, the plural last; - is no ending."""
+    """Read a table of endings: rows are cases, columns are genders and the plural; - is none."""
     lines = [line.split() for line in rows.strip().splitlines()]
     return {
         (case, gender): ending.strip("-")
@@ -72,7 +72,7 @@ _STRONG = _table(
     en er en er
     """
 )
-# What takes the endings of dieser; all but these and der take those of ein.
+# These take the endings of dieser. All others except der take the endings of ein.
 _LIKE_DIESER = {"dieser": "dies", "jeder": "jed"}
 
 
@@ -89,7 +89,7 @@ def determiner(word: str, case: Case, gender: str) -> str:
 
 
 def adjective(word: Adjective, after: str, case: Case, gender: str) -> str:
-    """`after` is the determiner as its dictionary has it, "" where there is none."""
+    """Return a form of an adjective; `after` is the determiner before it, or ""."""
     if not after:
         table = _STRONG
     elif after == "der" or after in _LIKE_DIESER:
@@ -118,7 +118,7 @@ def relative_pronoun(case: Case, gender: str) -> str:
 
 
 def written_determiner(phrase: Phrase) -> str:
-    """As its dictionary has it; "" where there is none, as for the indefinite one in the plural."""
+    """Return the base form of a determiner, or "" where there is none."""
     return "" if phrase.determiner.german == "ein" and phrase.plural else phrase.determiner.german
 
 
@@ -132,7 +132,7 @@ WAS = ["war", "warst", "war", "waren", "wart", "waren"]
 
 
 def present(verb: Verb) -> list[str]:
-    """ich, du, er, wir, ihr, sie; without a separable particle.
+    """Return the forms for ich, du, er, wir, ihr, sie, without a separable particle.
 
     >>> from talkconv.data.toy.verbs import verb as named
     >>> present(named("lesen"))
@@ -142,7 +142,7 @@ def present(verb: Verb) -> list[str]:
         return auxiliary(verb.infinitive)
     infinitive, third = verb.infinitive, verb.third
     stem = infinitive.removesuffix("n").removesuffix("e")
-    # arbeit-e-t, öffn-e-t: what could not be spoken otherwise
+    # An e makes these forms pronounceable: arbeit-e-t, öffn-e-t.
     link = "e" if third == stem + "et" else ""
     root = third[: -1 - len(link)]
     second = third if root[-1] in "sßxz" else f"{root}{link}st"
@@ -165,7 +165,7 @@ def auxiliary(infinitive: str) -> list[str]:
 
 
 def with_zu(verb: Verb) -> str:
-    """lesen: zu lesen; anrufen: anzurufen."""
+    """Return the infinitive with zu: zu lesen, anzurufen."""
     joint = f"{verb.particle}zu" if verb.particle else "zu "
     return joint + verb.infinitive
 
@@ -178,7 +178,7 @@ _TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig"
 
 
 def number(n: int) -> str:
-    """2 to 99.
+    """Return the word for a number from 2 to 99.
 
     >>> number(21), number(70), number(16)
     ('einundzwanzig', 'siebzig', 'sechzehn')

@@ -1,4 +1,4 @@
-"""The words: nouns, adjectives and what else has tables. Verbs have their own file."""
+"""The words: nouns, adjectives and others that have tables. Verbs have their own file."""
 
 from talkconv.data.toy.meaning import (
     Adjective,
@@ -218,5 +218,5 @@ KINDS = frozenset(noun.kind for noun in NOUNS)
 
 
 def noun(german: str) -> Noun:
-    """A noun by its name."""
+    """Return a noun by its name."""
     return next(word for word in NOUNS if word.german == german)

@@ -1,4 +1,4 @@
-"""What a sentence means, before either language puts it into words."""
+"""The meaning of a sentence, from which each language makes its words."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Noun:
 
     @property
     def weak(self) -> bool:
-        """der Junge, den Jungen, dem Jungen, des Jungen: all but the first as in the plural."""
+        """Tell whether all cases but the first are as in the plural: der Junge, den Jungen."""
         return self.gender == "m" and self.genitive.endswith("n")
 
 
 @dataclass(frozen=True)
 class Adjective:
     german: str
-    # what endings are added to: teuer, but teur-e
+    # Endings are added to this stem: teuer, but teur-e.
     stem: str
     english: str
-    # "" for what knows no degrees
+    # It is "" for adjectives without degrees.
     comparative: str
     english_comparative: str
     kinds: frozenset[str]
@@ -54,7 +54,7 @@ class Preposition:
 
 @dataclass(frozen=True)
 class Verb:
-    """What it is, and what it takes. Forms that follow from these are in the languages' files."""
+    """A verb: its basic forms and its objects. Each language derives the other forms."""
 
     particle: str
     infinitive: str
@@ -68,13 +68,13 @@ class Verb:
     dative: bool = False
     preposition: Preposition | None = None
     directed: bool = False
-    # "dass", "zu" or neither
+    # "dass", "zu" or "" says which clause may follow.
     complement: str = ""
 
 
 @dataclass(frozen=True)
 class Modal:
-    """In English either an auxiliary before the verb (can), or a verb before its `to` (want to)."""
+    """A modal verb; in English an auxiliary (can) or a verb with `to` (want to)."""
 
     infinitive: str
     singular: str
@@ -105,7 +105,7 @@ class Pronoun:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A noun with what belongs to it."""
+    """A noun with its determiner, adjectives and attributes."""
 
     noun: Noun
     determiner: Determiner
@@ -124,7 +124,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Couple:
-    """A and B."""
+    """Two nominals that are joined: A and B."""
 
     first: Phrase
     second: Phrase
@@ -135,7 +135,7 @@ class Couple:
 
 @dataclass(frozen=True)
 class Gap:
-    """Where, in its relative clause, the noun would stand that the clause is about."""
+    """The place of the described noun within its relative clause."""
 
     plural: bool
 
@@ -151,7 +151,7 @@ class Relative:
 
     role: Case
     clause: Clause
-    # of the Gap: the man with whom she speaks
+    # The preposition of the Gap: the man with whom she speaks.
     preposition: Preposition | None = None
 
 
@@ -163,7 +163,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Quality:
-    """What a thing is: old, or older than another."""
+    """A property of a thing: old, or older than another."""
 
     adjective: Adjective
     than: Phrase | None = None
@@ -172,7 +172,7 @@ class Quality:
 @dataclass(frozen=True)
 class Clause:
     verb: Verb
-    # None where another clause's subject acts: she tries to read
+    # It is None where the subject of another clause acts: she tries to read.
     subject: Nominal | None
     tense: Tense = "present"
     modal: Modal | None = None
@@ -180,7 +180,7 @@ class Clause:
     time: Time | None = None
     dative: Nominal | None = None
     accusative: Nominal | None = None
-    # what the verb's preposition is about, where it happens, or where it leads
+    # The object of the verb's preposition, the place, or the direction.
     place: Place | None = None
     quality: Quality | None = None
     complement: Clause | None = None
@@ -190,13 +190,13 @@ class Clause:
 class Conjunction:
     german: str
     english: str
-    # aber joins main clauses, weil sends the verb to the end
+    # aber joins main clauses; after weil the verb is at the end.
     joins_main: bool = False
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question word that is no nominal."""
+    """A question word that stands for no nominal."""
 
     german: str
     english: str
@@ -205,9 +205,9 @@ class Question:
 @dataclass(frozen=True)
 class Sentence:
     main: Clause
-    # what stands before the German verb; "verb": nothing does, as in a question
+    # The part before the German verb; with "verb" there is none, as in a question.
     first: Literal["subject", "time", "accusative", "dative", "verb", "clause"] = "subject"
-    # how another clause joins in, before the main one if first is "clause"
+    # The way another clause is joined; it comes first if `first` is "clause".
     conjunction: Conjunction | None = None
     other: Clause | None = None
     question: Question | None = None

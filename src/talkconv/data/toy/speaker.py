@@ -1,4 +1,4 @@
-"""Sentences at random: statements, questions, and what joins two clauses."""
+"""Makes random sentences: statements, questions, and sentences of two clauses."""
 
 from dataclasses import replace
 from typing import Literal
@@ -16,7 +16,7 @@ _TO_VERBS = tuple(verb for verb in VERBS if verb.complement == "zu")
 
 
 class Speaker(Clauses):
-    """Says sentences without end; the same ones for the same seed.
+    """Makes any number of sentences; the same seed gives the same ones.
 
     >>> Speaker("seed").sentence() == Speaker("seed").sentence()
     True
@@ -39,8 +39,8 @@ class Speaker(Clauses):
         return Sentence(main, self._first(main))
 
     def _first(self, main: Clause) -> Literal["subject", "time", "accusative", "dative"]:
-        """What stands before the verb; an object only if its case shows."""
-        # after a relative clause English would take the time for a part of it
+        """Return the part before the verb; it is an object only if its form shows the case."""
+        # After a relative clause, an English reader would take the time for a part of it.
         late = is_long(main) and main.time is not None and not main.time.in_the_middle
         if main.time is not None and main.time.may_begin and (late or self.chance(0.5)):
             return "time"
@@ -56,7 +56,7 @@ class Speaker(Clauses):
 
     def _with_clause(self) -> Sentence:
         conjunction = self.pick(lexicon.SUBORDINATES)
-        # wenn is said of what happens again and again, or may happen
+        # wenn is for events that repeat or may happen.
         tense = "present" if conjunction.german == "wenn" else self.pick(_TOLD)
         main, other = self.clause(tense), self.clause(tense, weather=0.15)
         if conjunction.german == "bevor":

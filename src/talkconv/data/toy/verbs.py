@@ -1,4 +1,4 @@
-"""The verbs, with what each takes."""
+"""The verbs, with the objects of each."""
 
 from talkconv.data.toy.lexicon import KINDS
 from talkconv.data.toy.meaning import Modal, Preposition, Verb
@@ -125,5 +125,5 @@ VERBS = tuple(_read(line) for line in _VERBS.strip().splitlines())
 
 
 def verb(infinitive: str) -> Verb:
-    """A verb by its name: lesen, anrufen."""
+    """Return a verb by its name: lesen, anrufen."""
     return next(word for word in VERBS if word.particle + word.infinitive == infinitive)
