@@ -1,7 +1,7 @@
 import pytest
 
+from talkconv.data.data_settings import DataSettings
 from talkconv.data.prepare import prepare
-from talkconv.data.settings import DataSettings
 from talkconv.data.tokenizer import load_tokenizer
 from talkconv.serving.text_codec import TextCodec
 from tests.data.cases import write_pairs, write_text
