@@ -204,7 +204,9 @@ def generate(
 
 @app.command()
 def evaluate(
-    run: Annotated[Path | None, typer.Argument(help="A run; without one, score files.")] = None,
+    run: Annotated[
+        Path | None, typer.Argument(help="A run or an export; without one, score files.")
+    ] = None,
     split: Annotated[str, typer.Option(help="test or valid, of the run's data.")] = "test",
     model: ModelOption = None,
     data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
@@ -226,9 +228,16 @@ def evaluate(
         bool, typer.Option("--streaming", help="Perplexity of one stream, not of blocks.")
     ] = False,
 ) -> None:
-    """Score a run, or outputs in files, by every protocol that papers use."""
+    """Score a run, an export, or outputs in files, by every protocol that papers use."""
     from talkconv.evaluation.evaluate import evaluate_command
+    from talkconv.serving.export_card import is_export
 
+    of_export: dict[str, Any] = {}
+    if run is not None and is_export(run):
+        # onnxruntime is not needed for runs
+        from talkconv.serving.evaluate_export import open_export, perplexity_of_export
+
+        of_export = dict(open_folder=open_export, perplexity_of=perplexity_of_export)
     evaluate_command(
         run,
         hypotheses=hypotheses,
@@ -240,6 +249,7 @@ def evaluate(
         baseline=baseline,
         changes=dict(num_beams=beams, length_penalty=length_penalty),
         streaming=streaming,
+        **of_export,
     )
 
 

@@ -1,6 +1,7 @@
 """What a number needs to stand: the machine, the date, the command and the commit."""
 
 import datetime
+import importlib.util
 import os
 import platform
 import re
@@ -9,11 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import talkconv
 from talkconv.files import write_json
-from talkconv.ops import cpu
 
 
 def processor_name() -> str:
@@ -39,20 +37,34 @@ def has_bfloat16() -> bool:
 
 
 def describe_machine() -> dict[str, Any]:
-    kernel = cpu.find_kernel()
+    """Return what a number needs to stand. Without torch, what it tells is None."""
     return {
         "processor": processor_name(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "torch": torch.__version__,
         "talkconv": talkconv.__version__,
-        "kernel": kernel.isa if kernel else "none (eager)",
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        **_describe_torch(),
         "date": datetime.date.today().isoformat(),
         "command": " ".join(["talkconv", *sys.argv[1:]]),
         "commit": _commit(),
+    }
+
+
+def _describe_torch() -> dict[str, Any]:
+    if importlib.util.find_spec("torch") is None:
+        return dict.fromkeys(("torch", "threads", "kernel", "gpu"))
+    # it takes seconds to import, and exported networks do without it
+    import torch
+
+    from talkconv.ops import cpu
+
+    kernel = cpu.find_kernel()
+    return {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "kernel": kernel.isa if kernel else "none (eager)",
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
     }
 
 

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from talkconv.evaluation.perplexity import perplexity, streamed_perplexity, words_of_lines
+from talkconv.evaluation.perplexity import perplexity, streamed_perplexity
+from talkconv.evaluation.stream_blocks import words_of_lines
 from tests.evaluation.cases import language_model
 
 ADAPTIVE = dict(adaptive_cutoffs=[8, 16], adaptive_factor=2)

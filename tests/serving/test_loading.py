@@ -11,16 +11,17 @@ import talkconv
 from talkconv.cli import app
 from tests.serving.cases import LINES
 
-# Raises as if these packages were not installed.
+# Lets Python find these packages nowhere, as if they were not installed.
 BLOCK = """
 import sys
+from importlib.machinery import PathFinder
 
-class Block:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"torch", "transformers", "datasets", "pyarrow", "onnx"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+find_spec, blocked = PathFinder.find_spec, {"torch", "transformers", "datasets", "pyarrow", "onnx"}
 
-sys.meta_path.insert(0, Block())
+def find_others(name, path=None, target=None):
+    return None if name.split(".")[0] in blocked else find_spec(name, path, target)
+
+PathFinder.find_spec = find_others
 """
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from talkconv.evaluation.evaluate_files import evaluate_files
+from talkconv.evaluation.evaluate_run import evaluate_run, report_path
 from talkconv.evaluation.protocols import RAW_PROTOCOLS
 from talkconv.evaluation.score_report import ScoreReport
 from talkconv.messages import one_message
@@ -22,7 +23,10 @@ def evaluate_command(
     split: str,
     **options: Any,
 ) -> None:
-    """Run evaluate_run() or evaluate_files() for the command line."""
+    """Run evaluate_run() or evaluate_files() for the command line.
+
+    `options` are those of evaluate_run().
+    """
     with one_message("not evaluated"):
         if run is None and hypotheses is not None and references is not None:
             _print(
@@ -35,11 +39,9 @@ def evaluate_command(
                 raise ValueError(
                     "a run is scored by all protocols of its task: leave --protocol away"
                 )
-            # torch and transformers take seconds to import, which neither scores of files nor a
-            # refusal should wait for
-            find_network(run, options["model"])
-            from talkconv.evaluation.evaluate_run import evaluate_run, report_path
-
+            if "open_folder" not in options:
+                # torch takes seconds to import, which a refusal should not wait for
+                find_network(run, options["model"])
             _print(evaluate_run(run, split, **options))
             written = report_path(run, split, streaming=options["streaming"])
             Console().print(f"written: {written}", highlight=False, soft_wrap=True)

@@ -1,12 +1,15 @@
-"""Scores of a run: its network's outputs for a split of its data, or its perplexity."""
+"""Scores of a run or an export: outputs for a split of its data, or its perplexity.
+
+Nothing here imports torch: that of a run comes with its network.
+"""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from html import unescape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rich.console import Console
 from rich.progress import Progress
@@ -16,19 +19,40 @@ from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.evaluation.bleu import TOKENIZED_PROTOCOLS, bleu_metric
 from talkconv.evaluation.evaluate_files import lines_of
 from talkconv.evaluation.metric import Metric, Score, score
-from talkconv.evaluation.perplexity import perplexity, streamed_perplexity, words_of_lines
 from talkconv.evaluation.protocols import metrics_of
 from talkconv.evaluation.rouge import BY_SENTENCES, RougeMetric, rouge_metrics
 from talkconv.evaluation.score_report import ScoreReport, paper_scores
 from talkconv.evaluation.significance import Comparison, paired_bootstrap
+from talkconv.evaluation.stream_blocks import Perplexity, words_of_lines
 from talkconv.files import write_text
 from talkconv.generation.text_generator import Output, TextGenerator
 from talkconv.machine import describe_machine
 from talkconv.messages import can_redraw
+from talkconv.runs.card import RunCard
 from talkconv.runs.generation_settings import GenerationSettings
-from talkconv.runs.open_run import Run, open_run
 
 EVALUATION = "evaluation"
+
+
+class EvaluatedRun(Protocol):
+    """A network that can be scored, with its tokenizers and its card: a Run or an exported one."""
+
+    @property
+    def model(self) -> Any: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def target_tokenizer(self) -> Any: ...
+    @property
+    def card(self) -> RunCard: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def weights(self) -> Path: ...
+
+
+# reads the tokens of a split in blocks, or as one stream
+PerplexityOf = Callable[[EvaluatedRun, Prepared, str, bool], Perplexity]
 
 
 def evaluate_run(
@@ -40,9 +64,14 @@ def evaluate_run(
     baseline: Path | None = None,
     changes: Mapping[str, Any] | None = None,
     streaming: bool = False,
+    open_folder: Callable[[Path, str | None], EvaluatedRun] | None = None,
+    perplexity_of: PerplexityOf | None = None,
 ) -> ScoreReport:
-    """Score a run's model on a split of its data, and write the report into the run's folder."""
-    run = open_run(folder, model)
+    """Score a network on a split of its data, and write the report into its folder.
+
+    `open_folder` and `perplexity_of` are those of exports; a run has its own.
+    """
+    run = (open_folder or _open_run)(folder, model)
     prepared = data_of(run, data)
     about: dict[str, Any] = dict(
         run=str(folder),
@@ -56,7 +85,8 @@ def evaluate_run(
     if run.card.task == LANGUAGE_MODELLING:
         if baseline is not None:
             raise ValueError("a language model writes no lines to compare: leave --baseline away")
-        scores: Sequence[Score] = _perplexities(run, prepared, split, streaming)
+        found = (perplexity_of or _perplexity_of_run)(run, prepared, split, streaming)
+        scores: Sequence[Score] = _perplexities(found)
         comparisons: Sequence[Comparison] = []
     else:
         if streaming:
@@ -83,7 +113,7 @@ def report_path(folder: Path, split: str, *, streaming: bool = False) -> Path:
 
 
 def _generate(
-    run: Run, settings: GenerationSettings, sources: Sequence[str], split: str
+    run: EvaluatedRun, settings: GenerationSettings, sources: Sequence[str], split: str
 ) -> list[Output]:
     generator = TextGenerator(run.model, run.tokenizer, settings, run.target_tokenizer)
     console = Console(stderr=True)
@@ -111,7 +141,11 @@ class _Lines:
     """Outputs and references of a run, raw or tokenized as each metric needs them."""
 
     def __init__(
-        self, run: Run, outputs: Sequence[Output], references: Sequence[str], baseline: Path | None
+        self,
+        run: EvaluatedRun,
+        outputs: Sequence[Output],
+        references: Sequence[str],
+        baseline: Path | None,
     ) -> None:
         tokenizer: Any = run.target_tokenizer
         other = None if baseline is None else lines_of(baseline)
@@ -153,7 +187,7 @@ class _Lines:
         return found
 
 
-def run_metrics(run: Run, references: Sequence[str]) -> list[Metric]:
+def run_metrics(run: EvaluatedRun, references: Sequence[str]) -> list[Metric]:
     """Return all metrics in use for a run's task and languages.
 
     `references` are tokenized: ROUGE finds the ends of sentences in them.
@@ -168,7 +202,7 @@ def run_metrics(run: Run, references: Sequence[str]) -> list[Metric]:
     return metrics_of(protocols, references)
 
 
-def data_of(run: Run, data: Path | None) -> Prepared:
+def data_of(run: EvaluatedRun, data: Path | None) -> Prepared:
     """Open the prepared folder that a run was trained on, or another with the same vocabulary."""
     where = data or run.card.data
     if where is None:
@@ -185,20 +219,38 @@ def data_of(run: Run, data: Path | None) -> Prepared:
     return prepared
 
 
-def generation_settings(run: Run, prepared: Prepared) -> GenerationSettings:
+def generation_settings(run: EvaluatedRun, prepared: Prepared) -> GenerationSettings:
     """Return the run's settings, with sources cut where those of its training were."""
     return run.card.generation.reading_at_most(prepared.settings.max_source_tokens)
 
 
-def _perplexities(run: Run, prepared: Prepared, split: str, streaming: bool) -> list[Score]:
-    model: Any = run.model
+def _open_run(folder: Path, model: str | None) -> EvaluatedRun:
+    # torch and transformers take seconds to import, and exported networks do without them
+    from talkconv.runs.open_run import open_run
+
+    return open_run(folder, model)
+
+
+def context_of(block: int) -> int:
+    """Return how many tokens of a block are there for the sake of the others."""
+    return block * 3 // 4
+
+
+def _perplexity_of_run(
+    run: EvaluatedRun, prepared: Prepared, split: str, streaming: bool
+) -> Perplexity:
+    # it needs torch
+    from talkconv.evaluation.perplexity import perplexity, streamed_perplexity
+
     tokens = [token for row in prepared.split(split)["tokens"] for token in row]
     words = words_of_lines(prepared.lines(split))
     if streaming:
-        found = streamed_perplexity(model, tokens, words=words)
-    else:
-        block = prepared.settings.block
-        found = perplexity(model, tokens, block=block, context=block * 3 // 4, words=words)
+        return streamed_perplexity(run.model, tokens, words=words)
+    block = prepared.settings.block
+    return perplexity(run.model, tokens, block=block, context=context_of(block), words=words)
+
+
+def _perplexities(found: Perplexity) -> list[Score]:
     values = {"perplexity per token": found.per_token, "perplexity per word": found.per_word}
     return [
         Score(name, value, f"{name} = {value:.2f}", found.signature)

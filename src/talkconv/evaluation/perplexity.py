@@ -7,34 +7,13 @@ of training.
 """
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from talkconv.evaluation.stream_blocks import Perplexity, blocks_of
 from talkconv.models import TaLKConvForCausalLM
-
-
-@dataclass(frozen=True)
-class Perplexity:
-    """-log P of a stream in nats, and what it is spread over."""
-
-    nats: float
-    tokens: int
-    # None where the text is not known
-    words: int | None
-    signature: str
-
-    @property
-    def per_token(self) -> float:
-        return math.exp(self.nats / self.tokens)
-
-    @property
-    def per_word(self) -> float | None:
-        """Comparable between vocabularies; a line's end counts as a word."""
-        return None if self.words is None else math.exp(self.nats / self.words)
 
 
 @torch.inference_mode()
@@ -52,8 +31,6 @@ def perplexity(
     >>> perplexity(model, [4, 7, 2], block=8, context=4).tokens  # doctest: +SKIP
     3
     """
-    if not 0 <= context < block:
-        raise ValueError(f"context must be from 0 to below block={block}, got {context}")
     stream = _stream(model, tokens)
     nats = 0.0
     for inputs, targets in _batches(stream, block, context, max(1, batch_tokens // block)):
@@ -81,11 +58,6 @@ def streamed_perplexity(
     return Perplexity(nats, len(tokens), words, "one stream, all tokens before")
 
 
-def words_of_lines(lines: Sequence[str]) -> int:
-    """Words at spaces, and one for each line's end."""
-    return sum(len(line.split()) + 1 for line in lines)
-
-
 def _stream(model: TaLKConvForCausalLM, tokens: Sequence[int]) -> Tensor:
     """The tokens after the end of a line, from which the first of them is predicted."""
     if not tokens:
@@ -102,13 +74,9 @@ def _batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Inputs (B, T) and the targets (B, t) of their last t; each token of the stream but the first
     is a target once."""
-    scored = block - context
-    windows = [
-        (max(0, begin - context), begin, min(begin + scored, len(stream) - 1))
-        for begin in range(0, len(stream) - 1, scored)
-    ]
-    # the first windows have less before them, the last one fewer targets
-    for _, alike in itertools.groupby(windows, lambda w: (w[1] - w[0], w[2] - w[1])):
+    blocks = blocks_of(len(stream), block, context)
+    # the first blocks have less before them, the last one fewer targets
+    for _, alike in itertools.groupby(blocks, lambda w: (w.begin - w.first, w.end - w.begin)):
         while batch := list(itertools.islice(alike, rows)):
             inputs = torch.stack([stream[first:end] for first, _, end in batch])
             targets = torch.stack([stream[begin + 1 : end + 1] for _, begin, end in batch])

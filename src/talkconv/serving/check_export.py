@@ -19,8 +19,10 @@ LIMIT, INPUTS = 1e-5, 100
 
 def shape_of(network: TaLKConvPreTrainedModel) -> NetworkShape:
     """Return the sizes and special tokens of a network."""
-    values = {each.name: getattr(network.config, each.name) for each in fields(NetworkShape)}
-    return NetworkShape(**{**values, "encoder_r_max": values["encoder_r_max"] or []})
+    names = {each.name for each in fields(NetworkShape)} - {"parameters"}
+    values = {name: getattr(network.config, name) for name in names}
+    values["encoder_r_max"] = values["encoder_r_max"] or []
+    return NetworkShape(**values, parameters=network.num_parameters())
 
 
 def largest_difference(

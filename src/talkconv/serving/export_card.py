@@ -39,6 +39,8 @@ class NetworkShape:
     # the widest windows of the encoder's layers; empty for a language model
     encoder_l_max: list[int]
     encoder_r_max: list[int]
+    # how many weights the network has
+    parameters: int = 0
     pad_token_id: int | None = None
     eos_token_id: int | list[int] | None = None
     # the token that every output begins with; a language model needs none

@@ -41,6 +41,10 @@ class ExportedNetwork:
         self._decoder = _session(folder / DECODER, threads)
         self._state_names = [f"state_{layer}" for layer in range(len(config.decoder_l_max))]
 
+    def num_parameters(self) -> int:
+        """Return how many weights the network has."""
+        return self.config.parameters
+
     def begin_search(
         self, input_ids: Ints, attention_mask: Ints | None = None
     ) -> tuple[Ints, "ExportedStep"]:

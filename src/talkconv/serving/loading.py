@@ -20,7 +20,12 @@ def load_export(folder: Path, model: str | None = None, threads: int | None = No
     """
     card = ExportCard.read(folder)
     network = ExportedNetwork(network_folder(folder, model), card.network, threads)
+    codec, target = load_codecs(folder)
+    return TextModel(network, codec, card.run.generation, card.run.task, target)
+
+
+def load_codecs(folder: Path) -> tuple[TextCodec, TextCodec]:
+    """Return the tokenizers of an export's sources and of its outputs."""
     codec = TextCodec(folder / TOKENIZER)
     has_target = (folder / TARGET_TOKENIZER).is_dir()
-    target = TextCodec(folder / TARGET_TOKENIZER) if has_target else codec
-    return TextModel(network, codec, card.run.generation, card.run.task, target)
+    return codec, TextCodec(folder / TARGET_TOKENIZER) if has_target else codec

@@ -49,7 +49,6 @@ def model_card(run: Run, card: ExportCard) -> str:
     languages = sorted({lang for lang in (card.run.source_lang, card.run.target_lang) if lang})
     translation = f"translation from {card.run.source_lang} to {card.run.target_lang}"
     what = {SUMMARIZATION: "summaries", LANGUAGE_MODELLING: "language modelling"}
-    parameters = sum(parameter.numel() for parameter in run.model.parameters())
     return _CARD.format(
         pipeline="text-generation" if task == LANGUAGE_MODELLING else task,
         languages=", ".join(languages),
@@ -57,7 +56,7 @@ def model_card(run: Run, card: ExportCard) -> str:
         what=what.get(task, translation),
         version=card.version,
         model=run.weights.name,
-        parameters=parameters / 1e6,
+        parameters=card.network.parameters / 1e6,
         beams=card.run.generation.num_beams,
         int8_file=", `int8/` the same with weights of 8 bits" if INT8 in card.checks else "",
         checks=_checks(card),

@@ -20,6 +20,8 @@ class TextCodec:
 
     def __init__(self, folder: Path) -> None:
         config = _read_config(folder)
+        # the settings of the tokenizer, under the name that transformers gives them
+        self.init_kwargs = config
         self.backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
         # a name of a special word within a text is text, where the tokenizer says so
         self.backend.encode_special_tokens = bool(config.get("split_special_tokens"))
@@ -27,7 +29,6 @@ class TextCodec:
         self._eos, self._pad = (str(config[name]) for name in ("eos_token", "pad_token"))
         # A language model's: ids that do not begin with the end of a line continue a text.
         self._is_open_ended = bool(config.get("open_ended"))
-        self.lowercase = bool(config.get("lowercase"))
 
     def __call__(self, text: str) -> dict[str, list[int]]:
         """Return the ids of a raw text of the source's language, as a tokenizer does."""

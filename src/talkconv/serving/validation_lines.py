@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from talkconv.conventions import SUMMARIZATION
 from talkconv.evaluation.bleu import corpus_bleu
 from talkconv.evaluation.evaluate_files import lines_of
@@ -13,7 +11,8 @@ from talkconv.evaluation.evaluate_run import data_of, generation_settings
 from talkconv.evaluation.rouge import rouge
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.runs.open_run import Run
-from talkconv.serving.exported_network import ExportedNetwork, log_softmax
+from talkconv.serving.evaluate_export import losses_of, stream_of
+from talkconv.serving.exported_network import ExportedNetwork
 from talkconv.serving.text_codec import TextCodec
 
 # A language model writes so many tokens after each line, and reads blocks of so many for its loss.
@@ -90,13 +89,10 @@ def score_of_outputs(
 
 def loss_of(network: ExportedNetwork, codec: TextCodec, lines: Sequence[str]) -> ValidationScore:
     """Return the mean loss of a language model in nats per token, over blocks of the lines."""
-    eos = codec.eos_token_id
-    words = [[token for token in codec.encode(line) if token != eos] for line in lines]
-    stream = np.array([eos, *(token for line in words for token in (*line, eos))])
+    stream = stream_of(codec, list(lines))
     total = 0.0
     for begin in range(0, len(stream) - 1, BLOCK):
         piece = stream[None, begin : begin + BLOCK + 1]
         logits = network.begin(1).logits(piece[:, :-1], piece.shape[1] - 1)
-        chosen = np.take_along_axis(log_softmax(logits), piece[:, 1:, None], axis=2)
-        total -= float(chosen.sum(dtype=np.float64))
+        total += losses_of(logits, piece[:, 1:])
     return ValidationScore("loss", total / (len(stream) - 1))
