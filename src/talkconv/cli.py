@@ -311,6 +311,25 @@ def tune(
     tune_command(run, length_penalties=penalties, checkpoints=checkpoints, lines=lines, data=data)
 
 
+@app.command()
+def plan(
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe's name, or the path of your own .toml.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[section.key=value]...", help="Changes to the recipe."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a page about all shipped recipes instead.")
+    ] = None,
+) -> None:
+    """Estimate what a training will take: memory, and hours here and on GPUs."""
+    from talkconv.bench.plan import plan_command
+
+    plan_command(recipe, overrides or [], out)
+
+
 _BENCHMARKS = {
     "all": "talkconv.bench.everything",
     "op": "talkconv.bench.op",
