@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
 
-.PHONY: setup demo test test-slow test-eager sanitize lint bench bench-check clean
+.PHONY: setup demo test test-slow test-eager sanitize lint bench bench-check results clean
 
 setup: $(READY)
 
@@ -51,6 +51,11 @@ bench: setup
 # two minutes against the last committed result; fails if speed was lost
 bench-check: setup
 	$(BIN)/talkconv bench check
+
+# trains and scores every run behind results/README.md; it resumes, and can be stopped at any time
+results: setup
+	@test -n "$(RAW)" || { echo "say where the raw text is: make results RAW=folder"; exit 1; }
+	$(BIN)/talkconv reproduce "$(RAW)"
 
 clean:
 	rm -rf $(VENV) build demo

@@ -312,6 +312,49 @@ def tune(
 
 
 @app.command()
+def report(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUNS]...", help="Folders with runs in them.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the page.")] = Path("results"),
+    plan: Annotated[
+        Path | None, typer.Option(help="The list of runs; OUT/plan.toml unless given.")
+    ] = None,
+    speed: Annotated[
+        bool, typer.Option("--speed", help="Measure the speed of finished runs first.")
+    ] = False,
+) -> None:
+    """Collect scores, logs and windows of runs, and write a page with tables and pictures."""
+    from talkconv.report.report import report_command
+
+    report_command(folders or [], out, plan, speed=speed)
+
+
+@app.command()
+def reproduce(
+    raw: Annotated[Path, typer.Argument(help="The folder with the raw text of all corpora.")],
+    root: Annotated[Path, typer.Option(help="Where data/ and runs/ are written.")] = Path(),
+    out: Annotated[Path, typer.Option(help="The folder of the page.")] = Path("results"),
+    plan: Annotated[
+        Path | None, typer.Option(help="The list of runs; OUT/plan.toml unless given.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="The name of a run, repeatable; else all runs.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Runs side by side, with one thread each.")] = 2,
+    speed: Annotated[
+        bool, typer.Option(help="Measure speed at the end, when nothing else runs.")
+    ] = True,
+) -> None:
+    """Train and score every run behind the results. Ctrl-C saves; the same command goes on."""
+    from talkconv.report.reproduce import reproduce_command
+
+    reproduce_command(
+        raw, root=root, results=out, plan=plan, only=only or [], jobs=jobs, speed=speed
+    )
+
+
+@app.command()
 def plan(
     recipe: Annotated[
         str | None, typer.Argument(help="A recipe's name, or the path of your own .toml.")

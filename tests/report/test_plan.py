@@ -22,17 +22,16 @@ def test_runs_are_named_after_recipe_row_and_seed(tmp_path):
     plan = read_plan(written(tmp_path, overrides=["training.max_steps=5"]))
     runs = {run.name: run for run in plan.runs()}
     assert list(runs) == ["toy-talk", "toy-talk-seed3", "toy-x"]
-    assert runs["toy-talk-seed3"].train_command == [
-        *("talkconv", "train", "toy", "training.max_steps=5", "training.seed=3"),
-        *("--out", "runs/toy-talk-seed3"),
-    ]
+    assert runs["toy-talk-seed3"].overrides == ["training.max_steps=5", "training.seed=3"]
     assert plan.table_of("toy-x").name == "t"
 
 
 def test_the_baseline_is_the_first_seed_of_its_row(tmp_path):
     table = read_plan(written(tmp_path, baseline="talk")).tables[0]
-    assert table.baseline_run().name == "toy-talk"
-    assert read_plan(written(tmp_path)).tables[0].baseline_run() is None
+    *ours, other = table.runs()
+    assert table.baseline_of(other).name == "toy-talk"
+    assert [table.baseline_of(run) for run in ours] == [None, None]
+    assert read_plan(written(tmp_path)).tables[0].baseline_of(other) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_rows_of_the_ablation_add_one_feature_each():
     ]
     assert changed == [
         {"normalize"},
-        {"encoder_l_max", "decoder_l_max"},
+        {"encoder_l_max", "encoder_r_max", "decoder_l_max"},
         {"offset_dropout"},
         {"heads"},
         {"heads"},

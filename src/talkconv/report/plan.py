@@ -47,11 +47,6 @@ class PlannedRun:
     recipe: str
     overrides: Sequence[str]
 
-    @property
-    def train_command(self) -> list[str]:
-        """The words of the command that trains it."""
-        return ["talkconv", "train", self.recipe, *self.overrides, "--out", f"runs/{self.name}"]
-
 
 @dataclass(frozen=True)
 class Table:
@@ -60,6 +55,7 @@ class Table:
     # the name of its note and pictures
     name: str
     title: str
+    # its name, or the path of a TOML file
     recipe: str
     # the name of the score that is compared, as `talkconv evaluate` calls it
     score: str
@@ -86,11 +82,16 @@ class Table:
         if not self.splits:
             raise ValueError("splits must name at least one split, got none")
 
+    @property
+    def recipe_name(self) -> str:
+        """Return the name of the recipe, which its data folder has too."""
+        return Path(self.recipe).stem
+
     def runs_of(self, row: Row) -> list[PlannedRun]:
         """Return a run for each seed of a row."""
         return [
             PlannedRun(
-                f"{self.recipe}-{row.name}" + ("" if seed == 1 else f"-seed{seed}"),
+                f"{self.recipe_name}-{row.name}" + ("" if seed == 1 else f"-seed{seed}"),
                 self.recipe,
                 [*self.overrides, *row.overrides]
                 + ([] if seed == 1 else [f"training.seed={seed}"]),
@@ -102,10 +103,14 @@ class Table:
         """Return the runs of all rows, in their order."""
         return [run for row in self.rows for run in self.runs_of(row)]
 
-    def baseline_run(self) -> PlannedRun | None:
-        """Return the run whose outputs the others are compared with."""
+    def baseline_of(self, run: PlannedRun) -> PlannedRun | None:
+        """Return the run whose outputs those of `run` are compared with.
+
+        It is the first one of the baseline's row. The other seeds of that row have none.
+        """
         rows = [row for row in self.rows if row.name == self.baseline]
-        return self.runs_of(rows[0])[0] if rows else None
+        runs = self.runs_of(rows[0]) if rows else []
+        return None if not runs or run in runs else runs[0]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,9 @@ from talkconv.training.progress import Diverged
 from talkconv.training.request import Request
 from talkconv.training.train import train_request
 
+# The exit code of a training that diverged: to go on from its checkpoint would not help.
+DIVERGED = 3
+
 
 def train_command(request: Request) -> None:
     """Train for the command line."""
@@ -25,7 +28,7 @@ def train_command(request: Request) -> None:
         )
         if isinstance(error, OSError):
             _say_how_to_go_on(request, console)
-        raise typer.Exit(1) from error
+        raise typer.Exit(DIVERGED if isinstance(error, Diverged) else 1) from error
     except KeyboardInterrupt:
         console.print("stopped at once.", highlight=False)
         done = False

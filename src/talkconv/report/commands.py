@@ -1,0 +1,43 @@
+"""The commands behind a table, word by word, as one types them in the root of a clone."""
+
+from pathlib import Path
+
+from talkconv.report.plan import PlannedRun, Table
+
+
+def prepare_command(table: Table, raw: Path) -> list[str]:
+    """Return the command that prepares the data of a table; `raw` has the raw text of all."""
+    return ["talkconv", "prepare", table.recipe, "--raw", str(raw / table.raw)]
+
+
+def commands_of(table: Table, run: PlannedRun) -> list[list[str]]:
+    """Return the commands that train a run, choose its network and score it."""
+    commands = [train_command(run)]
+    if table.average:
+        commands.append(tune_command(table, run))
+    return commands + [evaluate_command(table, run, split) for split in table.splits]
+
+
+def train_command(run: PlannedRun) -> list[str]:
+    """Return the command that trains a run."""
+    return ["talkconv", "train", run.recipe, *run.overrides, "--out", f"runs/{run.name}"]
+
+
+def tune_command(table: Table, run: PlannedRun) -> list[str]:
+    """Return the command that chooses the best checkpoint or the mean of the last ones.
+
+    It looks at the validation set only. The length penalty stays as it is in the recipes.
+    """
+    words = ["talkconv", "tune", f"runs/{run.name}", "--checkpoints", str(table.average)]
+    return [*words, "--length-penalty", "1.0"]
+
+
+def evaluate_command(
+    table: Table, run: PlannedRun, split: str, *, compare: bool = True
+) -> list[str]:
+    """Return the command that scores a run, and compares its outputs with those of the baseline."""
+    words = ["talkconv", "evaluate", f"runs/{run.name}", "--split", split]
+    baseline = table.baseline_of(run)
+    if compare and baseline is not None:
+        words += ["--baseline", f"runs/{baseline.name}/evaluation/{split}.hypotheses"]
+    return words

@@ -1,0 +1,34 @@
+"""What became of a run's training: `outcome.json`, which `talkconv reproduce` writes into it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from talkconv.files import write_json
+
+OUTCOME = "outcome.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where a run was trained, how it failed if it did, and which network was chosen."""
+
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    failure: str | None = None
+    # best or averaged, once they were compared on the validation set
+    chosen: str | None = None
+
+
+def write_outcome(run: Path, outcome: Outcome) -> None:
+    """Write the outcome into the folder of a run."""
+    write_json(run / OUTCOME, asdict(outcome))
+
+
+def read_outcome(run: Path) -> Outcome:
+    """Read the outcome of a run; it is empty for a run that somebody trained by hand."""
+    path = run / OUTCOME
+    if not path.is_file():
+        return Outcome()
+    return Outcome(**json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,80 @@
+"""`talkconv report`: from run folders to the page about them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from talkconv.files import write_json
+from talkconv.messages import one_message
+from talkconv.report.collect import collect, is_run, summary_of
+from talkconv.report.kept_run import SPEED, WINDOWS
+from talkconv.report.page import RUNS, write_page
+from talkconv.report.plan import Plan, Windows, read_plan
+from talkconv.report.speed import write_speed
+from talkconv.report.window_statistics import measure_windows, weights_name
+from talkconv.runs.card import RunCard
+
+PLAN = "plan.toml"
+
+
+def report(
+    plan: Plan, folders: Sequence[Path], results: Path, *, speed: bool = False
+) -> tuple[Path, list[str]]:
+    """Collect the planned runs of these folders, and write the page about all that are kept.
+
+    With `speed`, the speed of finished runs is measured first; nothing else should run then.
+    Return the page and the names of the runs that were collected.
+    """
+    found = find_runs(plan, folders)
+    if speed:
+        # seeds do not change the speed
+        for table in plan.tables:
+            for row in table.rows:
+                first = found.get(table.runs_of(row)[0].name)
+                if first is not None and _finished(first) and not (first / SPEED).is_file():
+                    write_speed(first)
+    for name, run in found.items():
+        collect(run, results / RUNS / name)
+        for shown in plan.windows:
+            if shown.run == name and _finished(run):
+                keep_windows(run, results / RUNS / name, shown)
+    return write_page(plan, results), list(found)
+
+
+def find_runs(plan: Plan, folders: Sequence[Path]) -> dict[str, Path]:
+    """Return the planned runs that stand in these folders; the first folder counts."""
+    places = {
+        planned.name: [folder / planned.name for folder in folders] for planned in plan.runs()
+    }
+    return {name: run for name, runs in places.items() for run in runs[::-1] if is_run(run)}
+
+
+def _finished(run: Path) -> bool:
+    return bool(summary_of(run)["finished"])
+
+
+def keep_windows(run: Path, kept: Path, shown: Windows) -> None:
+    """Measure the windows of a run, unless that was done for the same weights and sentences."""
+    path = kept / WINDOWS
+    weights = weights_name(run / RunCard.read(run).model)
+    if path.is_file():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        drawn = [look["text"] for look in known["looks"]]
+        if known["weights"] == weights and drawn == list(shown.sentences):
+            return
+    write_json(path, measure_windows(run, shown.sentences), indent=None)
+
+
+def report_command(
+    folders: Sequence[Path], results: Path, plan: Path | None, *, speed: bool
+) -> None:
+    """Run report() for the command line."""
+    with one_message("not reported"):
+        for folder in folders:
+            if not folder.is_dir():
+                raise ValueError(f"{folder} must be a folder with runs in it, and is not there")
+        page, collected = report(read_plan(plan or results / PLAN), folders, results, speed=speed)
+        names = ", ".join(collected) or "none"
+        Console().print(f"{page}: collected runs: {names}", highlight=False, soft_wrap=True)

@@ -1,0 +1,201 @@
+"""`talkconv reproduce`: trains and scores every run of the plan, and writes the page.
+
+It can be stopped at any time and goes on where it stopped. Each run is trained in a process of its
+own with one thread, several side by side: two runs with two threads each would slow each other down
+on two cores. Several such commands may run at once, since each run is locked while it is worked on.
+"""
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from talkconv.data.prepared import CARD as DATA_CARD
+from talkconv.machine import describe_machine
+from talkconv.messages import did_you_mean, one_message
+from talkconv.report.children import Children, Stopped
+from talkconv.report.collect import is_run, summary_of
+from talkconv.report.commands import (
+    evaluate_command,
+    prepare_command,
+    train_command,
+    tune_command,
+)
+from talkconv.report.kept_run import read_evaluations
+from talkconv.report.locks import locked
+from talkconv.report.outcome import Outcome, read_outcome, write_outcome
+from talkconv.report.plan import Plan, PlannedRun, Table, read_plan
+from talkconv.report.report import PLAN
+from talkconv.runs.card import RunCard
+from talkconv.training.command import DIVERGED
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The place where a plan is carried out: data/ and runs/ lie in `root`."""
+
+    root: Path
+    raw: Path
+    plan: Path
+    results: Path
+    children: Children = field(default_factory=Children)
+    console: Console = field(default_factory=Console)
+    _page: threading.Lock = field(default_factory=threading.Lock)
+    # how many commands were begun for each run
+    _calls: Counter[str] = field(default_factory=Counter)
+
+    def run(self, name: str) -> Path:
+        """Return the folder of a run."""
+        return self.root / "runs" / name
+
+    def prepare(self, table: Table) -> None:
+        """Prepare the data of a table, unless it is there."""
+        if not (self.root / "data" / table.recipe_name / DATA_CARD).is_file():
+            self._call(prepare_command(table, self.raw), f"prepare-{table.recipe_name}")
+
+    def bring_up_to_date(self, table: Table, run: PlannedRun) -> None:
+        """Train a run, choose its network and score it, as far as that was not done yet."""
+        with locked(self.run(f".{run.name}.lock")) as lock:
+            if lock is None:
+                self._say(f"{run.name}: another process works on it")
+                return
+            before = self._calls[run.name]
+            if self._train(run, lock):
+                self._choose(table, run, lock)
+                for split in table.splits:
+                    self._evaluate(table, run, split, lock)
+            changed = self._calls[run.name] > before
+        if changed:
+            self.report()
+
+    def report(self, *, speed: bool = False) -> None:
+        """Write the page about all runs that are there; with `speed`, measure them before."""
+        words = ["talkconv", "report", "runs", "--out", str(self.results)]
+        words += ["--plan", str(self.plan), *(["--speed"] if speed else [])]
+        with self._page:
+            self._call(words, "report")
+
+    def _train(self, run: PlannedRun, lock: int) -> bool:
+        """Train a run to its end, and tell whether it is a network that can be used."""
+        folder = self.run(run.name)
+        begun = is_run(folder)
+        if begun and summary_of(folder)["finished"]:
+            return True
+        if read_outcome(folder).failure:
+            return False
+        words = train_command(run) + (["--resume"] if begun else [])
+        code = self._call(words, run.name, lock, allowed=(0, DIVERGED))
+        failure = "diverges" if code == DIVERGED else None
+        write_outcome(folder, Outcome(_machine(), failure))
+        return failure is None
+
+    def _choose(self, table: Table, run: PlannedRun, lock: int) -> None:
+        """Choose between the best checkpoint and the mean of the last ones, on validation."""
+        folder = self.run(run.name)
+        outcome = read_outcome(folder)
+        if table.average and outcome.chosen is None:
+            self._call(tune_command(table, run), run.name, lock)
+            write_outcome(folder, replace(outcome, chosen=RunCard.read(folder).model))
+
+    def _evaluate(self, table: Table, run: PlannedRun, split: str, lock: int) -> None:
+        """Score a run; if its baseline has been scored since, compare the run with it."""
+        baseline = table.baseline_of(run)
+        compare = (
+            baseline is not None
+            and (self.run(baseline.name) / "evaluation" / f"{split}.hypotheses").is_file()
+        )
+        known = read_evaluations(self.run(run.name)).get(split)
+        if known is None or (compare and not known["comparisons"]):
+            self._call(evaluate_command(table, run, split, compare=compare), run.name, lock)
+
+    def _call(
+        self,
+        words: Sequence[str],
+        log: str,
+        lock: int | None = None,
+        allowed: Sequence[int] = (0,),
+    ) -> int:
+        path = self.run(f"{log}.log")
+        self._calls[log] += 1
+        self._say(f"{' '.join(words)}  (log: {path})")
+        code = self.children.call(words, cwd=self.root, log=path, inherit=lock)
+        if code not in allowed:
+            raise ValueError(f"{' '.join(words)} ended with exit code {code}: see {path}")
+        return code
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def _machine() -> dict[str, Any]:
+    """Describe the machine of a training, without what is this process's own."""
+    machine = describe_machine()
+    return {key: value for key, value in machine.items() if key not in ("threads", "command")}
+
+
+def reproduce(shop: Workshop, plan: Plan, names: Sequence[str], jobs: int) -> list[str]:
+    """Carry out a plan, or the named runs of it. Return the errors of what failed."""
+    tables = [table for table in plan.tables if any(run.name in names for run in table.runs())]
+    errors = _all_of([partial(shop.prepare, table) for table in tables], 1, shop)
+    # The second time compares the runs that were scored before their baseline was.
+    for _ in range(2):
+        work = [
+            partial(shop.bring_up_to_date, table, run)
+            for table in tables
+            for run in table.runs()
+            if run.name in names
+        ]
+        errors = errors or _all_of(work, jobs, shop)
+    return errors
+
+
+def _all_of(work: Sequence[Callable[[], None]], jobs: int, shop: Workshop) -> list[str]:
+    """Do all pieces of work, `jobs` at a time. Ctrl-C lets the running ones save and end."""
+    errors = []
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(piece) for piece in work]
+        try:
+            for future in as_completed(futures):
+                error = future.exception()
+                if error is not None and not isinstance(error, ValueError | OSError):
+                    raise error
+                errors += [] if error is None else [str(error)]
+        except (KeyboardInterrupt, Stopped):
+            shop.children.stop()
+            pool.shutdown(cancel_futures=True)
+            raise KeyboardInterrupt from None
+    return errors
+
+
+def reproduce_command(
+    raw: Path,
+    *,
+    root: Path,
+    results: Path,
+    plan: Path | None,
+    only: Sequence[str],
+    jobs: int,
+    speed: bool,
+) -> None:
+    """Run reproduce() for the command line."""
+    # A batch system ends a job by this signal.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with one_message("not reproduced", "the same command goes on from here"):
+        plan = plan or results / PLAN
+        found = read_plan(plan)
+        known = [run.name for run in found.runs()]
+        for name in only:
+            if name not in known:
+                raise ValueError(f"no run is called {name!r}: {did_you_mean(name, known)}")
+        shop = Workshop(root.resolve(), raw.resolve(), plan.resolve(), results.resolve())
+        errors = reproduce(shop, found, only or known, jobs)
+        if errors:
+            raise ValueError("; ".join(errors))
+        shop.report(speed=speed)

@@ -1,0 +1,27 @@
+import pytest
+
+from talkconv.report.report import report
+from tests.report.cases import prepare, read_plan, train, write_plan
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory):
+    """A folder with a plan, its data, one finished run and one that was stopped half-way."""
+    root = tmp_path_factory.mktemp("report")
+    path = write_plan(root)
+    prepare(root)
+    plan = read_plan(path)
+    train(root, plan, "tiny-talk")
+    train(root, plan, "tiny-attention", max_steps=6, evaluate=False)
+    # it is to be trained for longer than it was
+    recipe = root / "runs" / "tiny-attention" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("max_steps = 6", "max_steps = 12"))
+    return root
+
+
+@pytest.fixture(scope="session")
+def reported(workplace, tmp_path_factory):
+    """The results of that folder, which tests must leave as they are."""
+    results = tmp_path_factory.mktemp("results")
+    report(read_plan(workplace / "plan.toml"), [workplace / "runs"], results)
+    return results

@@ -1,0 +1,58 @@
+import re
+import shutil
+
+from talkconv.files import write_text
+from talkconv.report import page
+from talkconv.report.page import write_page
+from tests.report.cases import read_plan
+
+
+def test_a_page_can_be_made_without_any_run(workplace, tmp_path):
+    plan = read_plan(workplace / "plan.toml")
+    text = write_page(plan, tmp_path).read_text()
+    assert "# Results" in text
+    assert "| Others | 2.60M | 41.02 |" in text
+    assert "TaLK (*tiny-talk: not trained yet, tiny-talk-seed2: not trained yet*)" in text
+    assert "*tiny-talk: not trained yet*" in text.split("What the windows learned")[1]
+    assert not (tmp_path / "pictures").exists()
+
+
+def test_notes_stand_where_their_table_is(workplace, tmp_path):
+    write_text(tmp_path / "notes" / "tiny.md", "TaLK loses here, because it is tiny.\n")
+    write_text(tmp_path / "notes" / "introduction.md", "What this is.\n")
+    text = write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text()
+    assert text.index("What this is.") < text.index("## 1. Tiny") < text.index("TaLK loses here")
+
+
+def test_the_page_is_made_again_from_what_is_kept_alone(workplace, reported, tmp_path):
+    """Numbers, pictures and commands come from results/, which a repository has."""
+    text = (reported / "README.md").read_text()
+    assert "Attention (*at step 6 of 12*)" in text
+    assert "multi-bleu.perl" in text
+    assert "Scored: 20" in text
+    assert re.search(r"encoder 2 \| 3 \+ 3 \| \d\.\d, \d\.\d", text)
+    for name in re.findall(r"\]\((pictures/.*?)\)", text):
+        assert (reported / name).is_file(), name
+    shutil.copytree(reported / "runs", tmp_path / "runs")
+    assert write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text() == text
+    assert len(list((tmp_path / "pictures").iterdir())) == 2 * 4
+
+
+def test_the_commands_are_those_of_the_plan(workplace, tmp_path):
+    text = write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text()
+    assert "talkconv tune runs/tiny-attention --checkpoints 2 --length-penalty 1.0" in text
+    assert (
+        "talkconv evaluate runs/tiny-attention --split test "
+        "--baseline runs/tiny-talk/evaluation/test.hypotheses" in text
+    )
+    assert "talkconv evaluate runs/tiny-talk-seed2 --split test\n" in text
+
+
+def test_the_network_that_was_scored_is_named(workplace, reported, tmp_path, monkeypatch):
+    shutil.copytree(reported / "runs", tmp_path / "runs")
+    path = tmp_path / "runs" / "tiny-talk" / "evaluation" / "test.json"
+    path.write_text(path.read_text().replace('"model": "best"', '"model": "averaged"'))
+    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
+        monkeypatch.setattr(page, name, lambda *_: True)
+    text = write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text()
+    assert "the mean for tiny-talk." in text
