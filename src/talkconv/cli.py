@@ -180,7 +180,7 @@ def generate(
 
     model = model or (fastest_network(run) if fast else None)
     changes = dict(
-        num_beams=beams or (1 if fast else None),
+        num_beams=1 if fast and beams is None else beams,
         length_penalty=length_penalty,
         stepwise_length_penalty=stepwise_length_penalty,
         no_repeat_ngram=no_repeat_ngram,
