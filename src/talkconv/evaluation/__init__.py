@@ -1,1 +1,1 @@
-"""From a model to outputs and scores: `pip install "talkconv[text]"`."""
+"""Scores of outputs and of runs: `pip install "talkconv[text]"`."""

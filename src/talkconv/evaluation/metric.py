@@ -1,6 +1,6 @@
-"""What every score of outputs is: statistics of each line, and a number from their sum.
+"""The form that all metrics share: statistics of each line, and a number from their sum.
 
-Scores, confidence intervals and tests of significance then need no knowledge of the metric.
+Scores, confidence intervals and tests of significance then need not know the metric.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Statistics = NDArray[np.float64]
 
-# of bootstrap samples, as ROUGE-1.5.5 and sacreBLEU take them
+# The number of bootstrap samples, which is that of ROUGE-1.5.5 and sacreBLEU.
 SAMPLES = 1000
 CONFIDENCE = 0.95
 
@@ -25,40 +25,40 @@ class Metric(Protocol):
 
     @property
     def signature(self) -> str:
-        """What one needs to know to compute the same number again."""
+        """Return the facts that one needs to compute the same number again."""
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
-        """N lines -> (N, K), whose sum over any selection of lines gives its score."""
+        """Return statistics (N, K) of N lines; their sum over any lines gives the score of those."""
 
     def value(self, total: Statistics) -> float:
-        """(K,) -> the score, 0 to 100."""
+        """Return the score, 0 to 100, from summed statistics (K,)."""
 
     def text(self, total: Statistics) -> str:
-        """The score as the program that defines it prints it."""
+        """Return the score in the form that the program which defines it prints."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One number of a report, with all that it needs to stand."""
+    """One number of a report, with everything that is needed to understand it."""
 
     name: str
     value: float
     text: str
     signature: str
-    # at CONFIDENCE, where one was asked for
+    # the confidence interval at CONFIDENCE, if it was asked for
     interval: tuple[float, float] | None = None
 
 
 def score(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], *, interval: bool = False
 ) -> Score:
-    """Compare outputs with references, a line each."""
+    """Score outputs against references, line by line."""
     check_lines(hypotheses, references)
     return score_of(metric, metric.statistics(hypotheses, references), interval=interval)
 
 
 def score_of(metric: Metric, statistics: Statistics, *, interval: bool = False) -> Score:
-    """The same from statistics that are there already."""
+    """Return the score that these statistics of lines give."""
     total = statistics.sum(axis=0)
     return Score(
         metric.name,
@@ -82,9 +82,9 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 def resampled(
     statistics: Sequence[Statistics], samples: int = SAMPLES, seed: int = 0
 ) -> list[Statistics]:
-    """Sums over `samples` drawings of N lines with replacement: each (N, K) -> (samples, K).
+    """Draw N lines with replacement, `samples` times, and sum their statistics.
 
-    All get the same drawings, which is what makes a comparison of them paired.
+    Each (N, K) becomes (samples, K). All get the same lines, which makes a comparison paired.
     """
     lines = len(statistics[0])
     random = np.random.default_rng(seed)

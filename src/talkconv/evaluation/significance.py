@@ -1,4 +1,4 @@
-"""Whether one output is better than another, or only luckier in its lines: paired bootstrap."""
+"""Paired bootstrap: tells whether one output is better than another, or only by chance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from talkconv.evaluation.metric import SAMPLES, Metric, check_lines, resampled
 
 @dataclass(frozen=True)
 class Comparison:
-    """A score beside a baseline's."""
+    """The scores of an output and of a baseline."""
 
     name: str
     value: float

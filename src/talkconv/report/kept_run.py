@@ -1,4 +1,4 @@
-"""What is kept of a run in results/runs: recipe, log, scores, speed and windows, but no network.
+"""The files that results/runs keeps of a run: recipe, log, scores, speed and windows.
 
 These files are small enough for a repository, and the page is made from them alone.
 """

@@ -1,4 +1,4 @@
-"""What became of a run's training: `outcome.json`, which `talkconv reproduce` writes into it."""
+"""The outcome of a training: `outcome.json`, which `talkconv reproduce` writes into a run."""
 
 import json
 from collections.abc import Mapping

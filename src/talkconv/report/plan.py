@@ -115,7 +115,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Windows:
-    """What is shown about the windows of a TaLK run."""
+    """A TaLK run whose windows are shown."""
 
     # the name of the run
     run: str

@@ -34,7 +34,7 @@ class LayerReach(TypedDict):
 
 
 class WindowStatistics(TypedDict):
-    """What the page tells about the windows of a run."""
+    """The facts about the windows of a run that the page shows."""
 
     split: str
     # sentences, or blocks of a language model
