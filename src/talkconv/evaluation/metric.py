@@ -28,7 +28,7 @@ class Metric(Protocol):
         """Return the facts that one needs to compute the same number again."""
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
-        """Return statistics (N, K) of N lines; their sum over any lines gives the score of those."""
+        """Return statistics (N, K) of N lines; the sum over any lines gives their score."""
 
     def value(self, total: Statistics) -> float:
         """Return the score, 0 to 100, from summed statistics (K,)."""
