@@ -28,7 +28,8 @@ class NetworkSettings:
     """Sizes, windows, mixers and dropouts of a network.
 
     A list has one entry for each layer, and so says how many layers there are. A network without
-    encoder layers is a language model. A mixer is one word for all layers or a list of words.
+    encoder layers is a language model; one without decoder layers is an encoder alone, for example
+    of a classifier. A mixer is one word for all layers or a list of words.
 
     >>> NetworkSettings(encoder_l_max=[], decoder_l_max=[3, 7]).num_layers
     2
@@ -119,12 +120,16 @@ class NetworkSettings:
 
     @property
     def num_layers(self) -> int:
-        """The number of layers of the decoder."""
-        return len(self.decoder_l_max)
+        """The number of layers of the decoder, or of an encoder alone."""
+        return len(self.decoder_l_max) or len(self.encoder_l_max)
 
     @property
     def has_encoder(self) -> bool:
         return len(self.encoder_l_max) > 0
+
+    @property
+    def has_decoder(self) -> bool:
+        return len(self.decoder_l_max) > 0
 
     @property
     def source_vocab_size(self) -> int:
@@ -143,8 +148,10 @@ class NetworkSettings:
 
     def _check_layers(self) -> None:
         assert self.encoder_r_max is not None
-        if not self.decoder_l_max:
-            raise ValueError("decoder_l_max must have one entry a layer, got an empty list")
+        if not self.has_encoder and not self.has_decoder:
+            raise ValueError(
+                "encoder_l_max or decoder_l_max must have one entry a layer, got two empty lists"
+            )
         if len(self.encoder_r_max) != len(self.encoder_l_max):
             raise ValueError(
                 "encoder_l_max and encoder_r_max must have one entry a layer each, "

@@ -34,7 +34,10 @@ def test_survives_a_file(tmp_path):
         (dict(heads=3), "heads must divide dim=512, got 3"),
         (dict(attention_heads=5), "attention_heads must divide"),
         (dict(encoder_r_max=[1]), "got 7 and 1 entries"),
-        (dict(decoder_l_max=[]), "decoder_l_max must have one entry a layer"),
+        (
+            dict(encoder_l_max=[], decoder_l_max=[]),
+            "encoder_l_max or decoder_l_max must have one entry a layer",
+        ),
         (dict(decoder_l_max=[3, -1]), "at least 0 everywhere"),
         (dict(encoder_mixer=["talk"]), "each of the 7 layers, got 1"),
         (dict(decoder_mixer="tlk"), "got 'tlk'"),

@@ -235,10 +235,12 @@ class DecoderBlock(_Block):
         padding_mask: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
         state: Any = None,
+        attentions: list[Tensor] | None = None,
     ) -> Any:
         """Read x, and the encoder_states (B, S, encoder_dim) if the block attends to an encoder.
 
-        Many steps project them once: a ProjectedStates of B sentences serves x of B * n beams.
+        Many steps project them once: a ProjectedStates of B sentences serves x of B * n beams. The
+        weights of the attention over the encoder (B * n, H, T, S) are appended to `attentions`.
         """
         projected = self._project(encoder_states, encoder_padding_mask)
         padding = dict(lengths=lengths, padding_mask=padding_mask, cu_seqlens=cu_seqlens)
@@ -246,8 +248,10 @@ class DecoderBlock(_Block):
         if state is not None:
             mixed, state = mixed
         x = self._after(x, mixed, self.mixer_norm)
-        if self.cross_attention is not None:
+        if self.cross_attention is not None and projected is not None:
             queries = self._before(x, self.cross_attention_norm)
+            if attentions is not None:
+                attentions.append(self.cross_attention.weights(queries, projected))
             x = self._after(x, self.cross_attention(queries, projected), self.cross_attention_norm)
         fed = self.feed_forward(self._before(x, self.feed_forward_norm))
         x = self._after(x, fed, self.feed_forward_norm)

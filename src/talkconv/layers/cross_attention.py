@@ -85,6 +85,29 @@ class CrossAttention(nn.Module):
         return ProjectedStates(keys, values, exists)
 
     def forward(self, x: Tensor, projected: ProjectedStates) -> Tensor:
+        queries = self._queries(x, projected)
+        out = attend(
+            queries,
+            projected.keys,
+            projected.values,
+            mask=projected.exists,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+        )
+        attended: Tensor = self.to_out(out.transpose(1, 2).reshape(x.shape))
+        return attended
+
+    def weights(self, x: Tensor, projected: ProjectedStates) -> Tensor:
+        """Return how much each token looks at each state of the encoder: (B * n, H, t, S)."""
+        queries = self._queries(x, projected)
+        scores = queries @ projected.keys.transpose(-1, -2) * queries.shape[-1] ** -0.5
+        if projected.exists is not None:
+            scores = scores.masked_fill(~projected.exists, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1).unflatten(2, (-1, x.shape[1]))  # (B, H, n, t, S)
+        by_row: Tensor = weights.transpose(1, 2).flatten(0, 1)
+        return by_row
+
+    def _queries(self, x: Tensor, projected: ProjectedStates) -> Tensor:
+        """x (B * n, t, dim) -> (B, H, n * t, R)"""
         rows, t, _ = x.shape
         B = projected.keys.shape[0]
         beams = rows // B if B else 0
@@ -93,16 +116,7 @@ class CrossAttention(nn.Module):
                 f"x must hold the same number of rows for each of the {B} sentences of the "
                 f"encoder, got {rows} rows"
             )
-        queries = self._split(self.to_query(x).view(B, beams * t, self.dim))
-        out = attend(
-            queries,
-            projected.keys,
-            projected.values,
-            mask=projected.exists,
-            dropout_p=self.attention_dropout if self.training else 0.0,
-        )
-        attended: Tensor = self.to_out(out.transpose(1, 2).reshape(rows, t, self.dim))
-        return attended
+        return self._split(self.to_query(x).view(B, beams * t, self.dim))
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, T, dim) -> (B, H, T, R)"""

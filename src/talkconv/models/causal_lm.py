@@ -1,23 +1,23 @@
-"""TaLKConvForCausalLM: language modeling, with adaptive or ordinary embeddings."""
+"""TaLKConvForCausalLM: a language model with adaptive or ordinary embeddings."""
 
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.utils.generic import can_return_tuple
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
-from talkconv.models.base import TaLKConvPreTrainedModel, hidden_of, padding_of
+from talkconv.models.base import batch_of, padding_of, refuse_attentions
 from talkconv.models.cache import TaLKConvCache
 from talkconv.models.configuration import TaLKConvConfig
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.models.loss import smoothed_cross_entropy, without_padding
 from talkconv.models.stack import Decoder
 
 
-class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
-    """A decoder by itself, which predicts the next token from those before.
+class TaLKConvForCausalLM(TaLKConvGenerativeModel):
+    """A language model: a decoder alone, which predicts each token from those before.
 
     >>> config = TaLKConvConfig(vocab_size=20, dim=8, heads=2, ff_dim=16, encoder_l_max=[])
     >>> model = TaLKConvForCausalLM(config).eval()
@@ -27,7 +27,7 @@ class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
 
     def __init__(self, config: TaLKConvConfig) -> None:
         super().__init__(config)
-        if config.is_encoder_decoder:
+        if config.has_encoder:
             raise ValueError(
                 "a language model has no encoder: make encoder_l_max empty, "
                 f"got {len(config.encoder_l_max)} layers. TaLKConvForConditionalGeneration has one"
@@ -52,25 +52,35 @@ class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
     @can_return_tuple
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         past_key_values: TaLKConvCache | None = None,
+        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         logits_to_keep: int = 0,
         num_items_in_batch: Tensor | int | None = None,
     ) -> CausalLMOutputWithPast:
-        """input_ids (B, T) -> logits (B, T, vocab_size), log-probabilities if adaptive.
+        """Predict the next tokens: input_ids (B, T) -> logits (B, T, vocab_size).
 
-        attention_mask is 0 at padding, which may stand on either side of a prompt read at once but
-        on the left alone of one that goes on. labels (B, T) are the tokens themselves: each is
-        predicted from those before. An adaptive softmax then gives the loss alone, which needs the
-        probabilities of few words.
+        The logits of an adaptive softmax are log-probabilities. inputs_embeds (B, T, dim) may stand
+        for input_ids. attention_mask is 0 at padding. Padding may stand on either side of a prompt
+        that is read at once, but only on the left of one that goes on. labels (B, T) are the tokens
+        themselves: each is predicted from those before. With labels, an adaptive softmax gives the
+        loss alone, which needs the probabilities of few words.
         """
-        cache = self._cache(past_key_values, use_cache, input_ids.shape[0])
-        padding_mask = padding_of(attention_mask, input_ids.shape[1])
-        hidden = self.decoder(input_ids, padding_mask=padding_mask, cache=cache)
+        refuse_attentions(self.wanted("output_attentions", output_attentions))
+        rows, tokens = batch_of(input_ids, inputs_embeds)
+        cache = self.decoder.ready_cache(past_key_values, use_cache, rows)
+        hidden = self.decoder(
+            input_ids,
+            padding_mask=padding_of(attention_mask, tokens),
+            cache=cache,
+            inputs_embeds=inputs_embeds,
+        )
+        wanted = self.wanted("output_hidden_states", output_hidden_states)
         loss: Any = None
         logits: Any = None
         if labels is None or self.adaptive_softmax is None:
@@ -81,15 +91,15 @@ class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
             loss=loss,
             logits=logits,
             past_key_values=cache,
-            hidden_states=hidden_of(hidden, output_hidden_states),
+            hidden_states=hidden if wanted else None,
         )
 
     def token_losses(
         self, input_ids: Tensor, targets: Tensor, past_key_values: TaLKConvCache | None = None
     ) -> Tensor:
-        """-log P of each target: input_ids (B, T), targets (B, t) -> (B, t), t <= T.
+        """Return -log P of each target: input_ids (B, T), targets (B, t) -> (B, t), t <= T.
 
-        The targets follow the last t of the inputs; those before are context.
+        The targets follow the last t of the inputs; the inputs before are context.
         """
         hidden = self.decoder(input_ids, cache=past_key_values)[-1][:, -targets.shape[1] :]
         if self.adaptive_softmax is not None:
@@ -126,8 +136,10 @@ class TaLKConvForCausalLM(TaLKConvPreTrainedModel, GenerationMixin):
 
 
 def _tied_bands(bands: int) -> dict[str, str]:
-    """What an adaptive softmax shares with the adaptive input: all words, and all projections but
-    the first band's, which the softmax does without."""
+    """Return the weights that an adaptive softmax shares with the adaptive input.
+
+    They are all words, and all projections but the first band's, which the softmax does not have.
+    """
     source = "decoder.embed_tokens"
     words = {
         f"adaptive_softmax.words.{band}": f"{source}.embeddings.{band}.weight"

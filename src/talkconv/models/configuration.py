@@ -1,5 +1,6 @@
 """TaLKConvConfig: the settings of a network as a configuration of transformers."""
 
+import copy
 import difflib
 from collections.abc import Iterable
 from dataclasses import fields
@@ -7,14 +8,17 @@ from typing import Any, ClassVar
 
 from transformers import PreTrainedConfig
 
-from talkconv.network_settings import NetworkSettings
+from talkconv.network_settings import DEFAULT_MIXER, NetworkSettings
+
+POOLINGS = ("mean", "max")
 
 
 class TaLKConvConfig(NetworkSettings, PreTrainedConfig):
     """A network of TaLK convolutions, or of one of the mixers that the paper compares them with.
 
-    A list has one entry a layer, and so says how many layers there are. Without encoder layers it
-    is a language model. A mixer is one word for all layers or a list of them.
+    A list has one entry for each layer, and so says how many layers there are. A network without
+    encoder layers is a language model; one without decoder layers is an encoder alone, for example
+    of a classifier. A mixer is one word for all layers or a list of words.
 
     >>> config = TaLKConvConfig(vocab_size=100, encoder_l_max=[], decoder_l_max=[3, 7])
     >>> config.is_encoder_decoder, config.num_layers
@@ -33,20 +37,37 @@ class TaLKConvConfig(NetworkSettings, PreTrainedConfig):
     bos_token_id: int | None = 0
     pad_token_id: int | None = 1
     eos_token_id: int | list[int] | None = 2
-    # as the authors' toolkit does, a translation starts with the end of the one before
+    # a translation starts with the end of the one before, as in the authors' toolkit
     decoder_start_token_id: int | None = 2
+    # how a classifier of whole texts makes one state of all: their mean, or the largest values
+    pooling: str = "mean"
+    # on the states that a classifier reads; None means the same as dropout
+    classifier_dropout: float | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
         self.fill_in()
-        self.is_encoder_decoder = self.has_encoder
+        self.is_encoder_decoder = self.has_encoder and self.has_decoder
         _check_spelling(kwargs, [field.name for field in fields(self)])
         # NetworkSettings has the other __post_init__, whose two parts stand around this one
         PreTrainedConfig.__post_init__(self, **kwargs)
         self.check()
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"pooling must be one of {POOLINGS}, got {self.pooling!r}")
+
+    def encoder_alone(self) -> "TaLKConvConfig":
+        """Return a copy without the decoder, whose encoder has its own table of embeddings."""
+        config = copy.deepcopy(self)
+        config.decoder_l_max, config.decoder_mixer = [], DEFAULT_MIXER
+        config.vocab_size, config.encoder_vocab_size = self.source_vocab_size, None
+        config.share_embeddings = config.is_encoder_decoder = False
+        return config
 
 
 def _check_spelling(unknown: Iterable[str], known: list[str]) -> None:
-    """transformers keeps whatever key it does not know; one that looks like ours is a mistake."""
+    """Raise a ValueError for an unknown key that looks like a known one.
+
+    transformers keeps every key that it does not know, so that a misspelt one would have no effect.
+    """
     for name in unknown:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if nearest:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from functools import partial
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -22,9 +21,9 @@ _SHARED_SETTINGS = [field.name for field in fields(BlockSettings) if field.name 
 
 
 class Stack(nn.Module):
-    """Tokens to embeddings plus positions, through the blocks of `layers`, and a last norm."""
+    """Embeds tokens, adds positions, and runs the blocks of `layers` and a last norm."""
 
-    # what transformers calls the input
+    # the name that transformers has for the input
     main_input_name = "input_ids"
     layers: nn.ModuleList
 
@@ -35,27 +34,46 @@ class Stack(nn.Module):
         self.embed_positions = SinusoidalPositions(config.dim)
         self.dropout = Dropout(config.dropout)
         self.norm = nn.LayerNorm(config.dim) if config.final_norm else nn.Identity()
-        # transformers sets both
+        # transformers sets these two
         self.gradient_checkpointing = False
         self._gradient_checkpointing_func: Callable[..., Any] | None = None
 
-    def embed(self, tokens: Tensor, padding_mask: Tensor | None, start: int | Tensor = 0) -> Tensor:
-        """tokens (B, T) -> (B, T, dim); `start` tokens, padding aside, came before."""
-        x = self.embed_tokens(tokens) * self.embed_scale
-        positioned = self.embed_positions(x, start=start, padding_mask=padding_mask)
+    def embed(
+        self,
+        input_ids: Tensor | None,
+        inputs_embeds: Tensor | None,
+        padding_mask: Tensor | None,
+        start: int | Tensor = 0,
+    ) -> Tensor:
+        """Return the input of the first block (B, T, dim).
+
+        inputs_embeds (B, T, dim) stand for embed_tokens(input_ids). `start` tokens, padding aside,
+        came before: one number, or (B,) of them.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds, and not both")
+        x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        positioned = self.embed_positions(
+            x * self.embed_scale, start=start, padding_mask=padding_mask
+        )
         embedded: Tensor = self.dropout(positioned)
         return embedded
 
     def run(self, block: nn.Module, x: Tensor, **kwargs: Any) -> Any:
-        """One block; what it computes is forgotten and computed again if memory is to be saved."""
+        """Run one block. With gradient checkpointing, backward computes its results again."""
         if self.gradient_checkpointing and self.training:
             assert self._gradient_checkpointing_func is not None
-            return self._gradient_checkpointing_func(partial(block.__call__, **kwargs), x)
+
+            def call(x: Tensor, *values: Any) -> Any:
+                return block(x, **dict(zip(kwargs, values, strict=True)))
+
+            # reentrant checkpoints give gradients to positional arguments alone
+            return self._gradient_checkpointing_func(call, x, *kwargs.values())
         return block(x, **kwargs)
 
 
 class Encoder(Stack):
-    """input_ids (B, S) -> states (B, S, dim)."""
+    """Encodes whole sentences: input_ids (B, S) -> states (B, S, dim)."""
 
     def __init__(self, config: TaLKConvConfig) -> None:
         super().__init__(config, config.source_vocab_size)
@@ -78,28 +96,34 @@ class Encoder(Stack):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_hidden_states: bool | None = None,
         output_attentions: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput:
-        """attention_mask (B, S) is 0 at padding; without it padding is where pad_token_id is."""
+        """Encode input_ids (B, S), or inputs_embeds (B, S, dim) that stand for them.
+
+        attention_mask (B, S) is 0 at padding; without it padding is where pad_token_id is. The last
+        two arguments are there because transformers passes them.
+        """
         padding_mask = self.padding_mask(input_ids, attention_mask)
-        x = self.embed(input_ids, padding_mask)
+        x = self.embed(input_ids, inputs_embeds, padding_mask)
         hidden: list[Any] = [x]
         for block in self.layers:
             x = self.run(block, x, src_key_padding_mask=padding_mask)
             hidden.append(x)
+        hidden[-1] = self.norm(x)
         return BaseModelOutput(
-            last_hidden_state=self.norm(x),
+            last_hidden_state=hidden[-1],
             hidden_states=tuple(hidden) if output_hidden_states else None,
         )
 
     def padding_mask(
         self, input_ids: Tensor | None, attention_mask: Tensor | None
     ) -> Tensor | None:
-        """(B, S), True at padding"""
+        """Return the padding of a batch (B, S), True at padding, or None if it is unknown."""
         if attention_mask is not None:
             return attention_mask == 0
         if input_ids is None or self.pad_token_id is None:
@@ -108,7 +132,7 @@ class Encoder(Stack):
 
 
 class Decoder(Stack):
-    """input_ids (B, T) -> states (B, T, dim), all at once or, with a cache, the next T tokens."""
+    """Reads input_ids (B, T) -> states (B, T, dim), all at once or, with a cache, the next ones."""
 
     def __init__(self, config: TaLKConvConfig) -> None:
         super().__init__(config, config.vocab_size)
@@ -131,8 +155,25 @@ class Decoder(Stack):
     def blocks(self) -> list[DecoderBlock]:
         return cast(list[DecoderBlock], self.layers)
 
-    def empty_states(self, batch: int, *, rollback: int = 0) -> list[Any]:
-        """Return the state of each block before the first token; see TaLKConvCache."""
+    def empty_cache(self, batch: int, *, rollback: int = 0) -> TaLKConvCache:
+        """Return the cache before the first token; crop() can take back `rollback` tokens."""
+        return TaLKConvCache(self._empty_states(batch, rollback=rollback))
+
+    def ready_cache(self, cache: Any, use_cache: bool | None, rows: int) -> TaLKConvCache | None:
+        """Return the cache to use for `rows` rows; one without states yet gets them here."""
+        if cache is None:
+            return self.empty_cache(rows) if use_cache else None
+        if not isinstance(cache, TaLKConvCache):
+            raise TypeError(
+                "past_key_values must come from this network (model.empty_cache(batch), or an "
+                f"earlier output), got {type(cache).__name__}"
+            )
+        if not cache.states:
+            cache.states = self._empty_states(rows)
+        return cache
+
+    def _empty_states(self, batch: int, *, rollback: int = 0) -> list[Any]:
+        """Return the state of each block before the first token."""
         # the embedding's place: blocks whose layers were quantized have no parameters
         embedding = next(self.embed_tokens.parameters())
         place: dict[str, Any] = dict(dtype=embedding.dtype, device=embedding.device)
@@ -140,25 +181,34 @@ class Decoder(Stack):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor | None = None,
         padding_mask: Tensor | None = None,
         encoder_states: Tensor | None = None,
         encoder_padding_mask: Tensor | None = None,
         cache: TaLKConvCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        attentions: list[Tensor] | None = None,
     ) -> tuple[Tensor, ...]:
-        """States after the embedding and after each block, the last one normed if there is a norm.
+        """Return the states after the embedding and after each block; the last norm is applied.
 
         padding_mask (B, T) and encoder_padding_mask (B, S) are True at padding. A cache is updated
-        in place, and projects encoder_states (B, S, dim) at its first call alone.
+        in place. It projects encoder_states (B, S, dim) at its first call alone. The weights of
+        each block over the encoder (B, H, T, S) are appended to `attentions`.
         """
-        x = self.embed(input_ids, padding_mask, start=0 if cache is None else cache.tokens)
+        start = 0 if cache is None else cache.tokens
+        x = self.embed(input_ids, inputs_embeds, padding_mask, start)
         if cache is None:
-            padding = dict(padding_mask=padding_mask, encoder_padding_mask=encoder_padding_mask)
-            hidden = self._all_at_once(x, encoder_states=encoder_states, **padding)
+            hidden = self._all_at_once(
+                x,
+                padding_mask=padding_mask,
+                encoder_states=encoder_states,
+                encoder_padding_mask=encoder_padding_mask,
+                attentions=attentions,
+            )
         else:
             if cache.projected is None and encoder_states is not None:
                 cache.projected = self.project(encoder_states, encoder_padding_mask)
-            hidden = self._next_tokens(x, padding_mask, cache)
+            hidden = self._next_tokens(x, padding_mask, cache, attentions)
         return (*hidden[:-1], self.norm(hidden[-1]))
 
     def project(self, encoder_states: Tensor, padding_mask: Tensor | None) -> list[ProjectedStates]:
@@ -168,20 +218,28 @@ class Decoder(Stack):
             part.project(encoder_states, padding_mask) for part in attentions if part is not None
         ]
 
-    def _all_at_once(self, x: Tensor, **inputs: Tensor | None) -> list[Tensor]:
+    def _all_at_once(self, x: Tensor, **inputs: Any) -> list[Tensor]:
         hidden = [x]
         for block in self.layers:
             hidden.append(self.run(block, hidden[-1], **inputs))
         return hidden
 
     def _next_tokens(
-        self, x: Tensor, padding_mask: Tensor | None, cache: TaLKConvCache
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None,
+        cache: TaLKConvCache,
+        attentions: list[Tensor] | None,
     ) -> list[Tensor]:
         hidden = [x]
         for index, block in enumerate(self.blocks):
             projected = None if cache.projected is None else cache.projected[index]
             x, cache.states[index] = block(
-                x, encoder_states=projected, padding_mask=padding_mask, state=cache.states[index]
+                x,
+                encoder_states=projected,
+                padding_mask=padding_mask,
+                state=cache.states[index],
+                attentions=attentions,
             )
             hidden.append(x)
         if padding_mask is not None:

@@ -5,9 +5,9 @@ import re
 import torch
 from torch import Tensor
 
-from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.causal_lm import TaLKConvForCausalLM
 from talkconv.models.fairseq import Checkpoint, CheckpointError, config_of
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.models.seq2seq import TaLKConvForConditionalGeneration
 
 # (their name, ours), tried in order; a name that none of them matches is the same on both sides
@@ -37,11 +37,11 @@ _EMPTY = re.compile(r"(^|\.)(version|_float_tensor)$")
 _TAIL_WORDS = re.compile(r"^decoder\.adaptive_softmax\.tail\.(\d+)\.2\.weight$")
 
 
-def network_of(checkpoint: Checkpoint) -> TaLKConvPreTrainedModel:
+def network_of(checkpoint: Checkpoint) -> TaLKConvGenerativeModel:
     """The network of a checkpoint, ready to use, in eval mode."""
     config = config_of(checkpoint)
     network = TaLKConvForConditionalGeneration if checkpoint.is_seq2seq else TaLKConvForCausalLM
-    model: TaLKConvPreTrainedModel = network(config).eval()
+    model: TaLKConvGenerativeModel = network(config).eval()
     weights = {
         _our_name(name): value
         for name, value in checkpoint.weights.items()
@@ -67,7 +67,7 @@ def _our_name(name: str) -> str:
 
 
 def _drop_copies(
-    checkpoint: Checkpoint, model: TaLKConvPreTrainedModel, weights: dict[str, Tensor]
+    checkpoint: Checkpoint, model: TaLKConvGenerativeModel, weights: dict[str, Tensor]
 ) -> None:
     """A tied parameter is stored once for each of its places: one is enough if all agree."""
     for copy, source in model.all_tied_weights_keys.items():
@@ -83,7 +83,7 @@ def _drop_copies(
 
 
 def _check_names_and_shapes(
-    checkpoint: Checkpoint, model: TaLKConvPreTrainedModel, weights: dict[str, Tensor]
+    checkpoint: Checkpoint, model: TaLKConvGenerativeModel, weights: dict[str, Tensor]
 ) -> None:
     wanted = {
         name: parameter.shape

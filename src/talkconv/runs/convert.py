@@ -6,9 +6,9 @@ from rich.console import Console
 
 from talkconv.files import check_new, new_folder
 from talkconv.messages import one_message
-from talkconv.models.base import TaLKConvPreTrainedModel
 from talkconv.models.dictionary import SPECIALS, read_dictionary, tokenizer_of
 from talkconv.models.fairseq import read_checkpoint
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.models.weights import network_of
 from talkconv.runs.generation_config import follow
 from talkconv.runs.generation_settings import GenerationSettings
@@ -30,7 +30,7 @@ def convert_command(checkpoint: Path, dictionaries: list[Path], out: Path) -> No
     )
 
 
-def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvPreTrainedModel:
+def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvGenerativeModel:
     """Write the folder `out`, which a failure leaves absent, and return the network.
 
     It holds config.json, model.safetensors, the tokenizer of the source, and in the folder
@@ -50,7 +50,7 @@ def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvPr
     return model
 
 
-def _vocabularies(model: TaLKConvPreTrainedModel, dictionaries: list[Path]) -> list[list[str]]:
+def _vocabularies(model: TaLKConvGenerativeModel, dictionaries: list[Path]) -> list[list[str]]:
     """The words of each side, source first, checked against the network's tables."""
     config = model.config
     sizes = {"target": config.vocab_size}

@@ -13,7 +13,7 @@ from transformers.utils import logging
 
 from talkconv.data.tokenizer import load_tokenizer
 from talkconv.models import TaLKConvForCausalLM, TaLKConvForConditionalGeneration
-from talkconv.models.base import TaLKConvPreTrainedModel
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs.card import RunCard
 from talkconv.runs.convert import TARGET_TOKENIZER
 from talkconv.runs.find_network import find_network
@@ -23,7 +23,7 @@ from talkconv.runs.find_network import find_network
 class Run:
     """A network that is ready to generate, with its tokenizers and its card."""
 
-    model: TaLKConvPreTrainedModel
+    model: TaLKConvGenerativeModel
     tokenizer: PreTrainedTokenizerBase
     # for the network's outputs; it differs from `tokenizer` only in converted networks
     target_tokenizer: PreTrainedTokenizerBase
@@ -63,7 +63,7 @@ def load_tokenizer_of(folder: Path) -> PreTrainedTokenizerBase:
     return theirs
 
 
-def _load_model(folder: Path) -> TaLKConvPreTrainedModel:
+def _load_model(folder: Path) -> TaLKConvGenerativeModel:
     config = AutoConfig.from_pretrained(folder)
     if config.model_type != "talkconv":
         raise ValueError(f"{folder} must hold a talkconv model, got {config.model_type!r}")
@@ -71,7 +71,7 @@ def _load_model(folder: Path) -> TaLKConvPreTrainedModel:
         TaLKConvForConditionalGeneration if config.is_encoder_decoder else TaLKConvForCausalLM
     )
     with _no_progress_bar():
-        model: TaLKConvPreTrainedModel = kind.from_pretrained(folder)
+        model: TaLKConvGenerativeModel = kind.from_pretrained(folder)
     return model
 
 

@@ -11,7 +11,7 @@ from talkconv.models import (
     TaLKConvForCausalLM,
     TaLKConvForConditionalGeneration,
 )
-from talkconv.models.base import TaLKConvPreTrainedModel
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import LAST, RunCard
 from talkconv.runs.generation_config import follow
@@ -58,7 +58,7 @@ def fit(plan: Plan, console: Console) -> Progress:
         return _trainer(plan, told, record, interrupt).go(plan.checkpoint)
 
 
-def build_model(recipe: Recipe, vocab_size: int) -> TaLKConvPreTrainedModel:
+def build_model(recipe: Recipe, vocab_size: int) -> TaLKConvGenerativeModel:
     """Return the recipe's network with the initial weights of its seed."""
     config = TaLKConvConfig(**recipe.model, vocab_size=vocab_size)
     set_seed(recipe.training.seed)

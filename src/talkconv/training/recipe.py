@@ -69,6 +69,8 @@ class Recipe:
         check_task(self.task)
         # sizes that do not fit each other are refused as soon as the recipe is read
         network = self.network(_LARGE_VOCABULARY)
+        if not network.has_decoder:
+            raise ValueError("model.decoder_l_max must have an entry a layer, got an empty list")
         if network.has_encoder == (self.task == LANGUAGE_MODELLING):
             needs = "no encoder" if network.has_encoder else "an encoder"
             raise ValueError(

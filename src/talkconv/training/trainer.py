@@ -19,7 +19,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback
 
 from talkconv.data.batching import Batches, Stream
 from talkconv.data.position import START, Position
-from talkconv.models.base import TaLKConvPreTrainedModel
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import BEST
 from talkconv.training.arguments import RunArguments
@@ -41,11 +41,11 @@ from talkconv.training.validate import Validation
 class RunTrainer(Trainer):
     """Trains one run; `go()` is the whole of it."""
 
-    model: TaLKConvPreTrainedModel
+    model: TaLKConvGenerativeModel
 
     def __init__(
         self,
-        model: TaLKConvPreTrainedModel,
+        model: TaLKConvGenerativeModel,
         settings: TrainingSettings,
         batches: Batches,
         validation: Validation,
@@ -203,7 +203,7 @@ class RunTrainer(Trainer):
             self._validation.tokenizer.save_pretrained(output_dir)
 
 
-def _check_weights(checkpoint: Path | None, model: TaLKConvPreTrainedModel, loaded: Any) -> None:
+def _check_weights(checkpoint: Path | None, model: TaLKConvGenerativeModel, loaded: Any) -> None:
     """Refuse the weights of another network. The Trainer would only warn.
 
     Weights that share their memory are stored once, so that their other names are missing.

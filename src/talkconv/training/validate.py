@@ -13,7 +13,7 @@ from talkconv.data.tokenizer import TaLKConvTokenizer
 from talkconv.evaluation.bleu import corpus_bleu
 from talkconv.evaluation.rouge import rouge
 from talkconv.generation.text_generator import generate_texts
-from talkconv.models.base import TaLKConvPreTrainedModel
+from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.models.loss import smoothed_cross_entropy, without_padding
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.recipe import Recipe
@@ -44,7 +44,7 @@ class Validation:
 
     def __call__(
         self,
-        model: TaLKConvPreTrainedModel,
+        model: TaLKConvGenerativeModel,
         *,
         sum_all: Callable[[Tensor], Tensor],
         gather: Gather,
@@ -73,7 +73,7 @@ class Validation:
 
 
 def validation_loss(
-    model: TaLKConvPreTrainedModel,
+    model: TaLKConvGenerativeModel,
     batches: Batches,
     sum_all: Callable[[Tensor], Tensor],
     *,
@@ -97,7 +97,7 @@ def validation_loss(
 
 
 def _summed_loss(
-    model: TaLKConvPreTrainedModel, inputs: dict[str, Tensor]
+    model: TaLKConvGenerativeModel, inputs: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """The sum over all tokens, and their number."""
     config, labels = model.config, inputs["labels"]
@@ -119,7 +119,7 @@ def _summed_loss(
 
 def score_outputs(
     by: str,
-    model: TaLKConvPreTrainedModel,
+    model: TaLKConvGenerativeModel,
     tokenizer: Any,
     texts: tuple[Sequence[str], Sequence[str]],
     settings: GenerationSettings,
