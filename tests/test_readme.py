@@ -129,7 +129,8 @@ def test_own_text_can_be_trained_on_as_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize("line", all_commands("make"))
 def test_the_make_targets_exist(line):
     targets = re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.MULTILINE)
-    assert set(line.split()[1:]) <= set(targets)
+    # NAME=value sets a variable
+    assert {word for word in line.split()[1:] if "=" not in word} <= set(targets)
 
 
 @pytest.mark.parametrize("line", [*all_commands("talkconv"), *all_commands("torchrun")])
