@@ -8,7 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
-GUIDE = ("train-your-own", "reproduce-the-paper", "use-the-layer", "add-a-mixer")
+GUIDE = (
+    "train-your-own",
+    "many-machines",
+    "reproduce-the-paper",
+    "use-the-layer",
+    "add-a-mixer",
+)
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in GUIDE))
 # what makes a training of the guide short
 SHORT = """

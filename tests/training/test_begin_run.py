@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from talkconv.data.prepared import open_prepared
 from talkconv.runs.card import RunCard
-from talkconv.training.begin_run import card_of
+from talkconv.training.begin_run import card_of, plan_run
 from talkconv.training.recipe import read_recipe
 from talkconv.training.record import read_log
 from talkconv.training.request import Request
@@ -110,3 +111,37 @@ def test_a_kill_before_the_card_was_written_is_a_new_beginning(request_for):
     (request.out / "recipe.toml").write_text(recipe)
     run(request)
     assert card.exists()
+
+
+def test_a_restart_of_the_same_torchrun_goes_on_by_itself(request_for, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "mine")
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    assert plan_run(request).progress.step == 2
+    # another start must not go on with a run by mistake
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "other")
+    with pytest.raises(ValueError, match="already holds a run"):
+        plan_run(request)
+    # the other processes follow the first one, which is the one to refuse
+    monkeypatch.setenv("RANK", "1")
+    assert plan_run(request).progress.step == 2
+
+
+def test_a_torchrun_without_a_name_is_known_by_its_process(request_for, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    assert plan_run(request).progress.step == 2
+    monkeypatch.setattr("talkconv.training.processes.os.getppid", os.getpid)
+    with pytest.raises(ValueError, match="already holds a run"):
+        plan_run(request)
+
+
+def test_a_run_that_goes_on_belongs_to_the_torchrun_that_goes_on(request_for, monkeypatch):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "second")
+    with pytest.raises(ValueError, match="already holds a run"):
+        plan_run(request)
+    run(go_on(request, "training.max_steps=3"))
+    assert plan_run(request).progress.step == 3

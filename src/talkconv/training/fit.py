@@ -19,6 +19,7 @@ from talkconv.training.arguments import RunArguments, arguments
 from talkconv.training.begin_run import Plan, write_run
 from talkconv.training.collectives import wait_for_all
 from talkconv.training.interrupt import Interrupt
+from talkconv.training.process_group import join_processes
 from talkconv.training.processes import processes
 from talkconv.training.progress import Progress
 from talkconv.training.recipe import Recipe
@@ -32,7 +33,7 @@ def fit(plan: Plan, console: Console) -> Progress:
     _check_machine(plan.recipe)
     # the bar of a training is enough
     disable_progress_bar()
-    # from here on the processes of a run know each other and can wait
+    join_processes()
     told = arguments(plan.recipe.training, plan.out)
     wait_for_all()
     if told.process_index == 0:
