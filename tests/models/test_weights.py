@@ -4,9 +4,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-from talkconv.models.convert import convert
 from talkconv.models.fairseq import CheckpointError, read_checkpoint
 from talkconv.models.weights import network_of
+from talkconv.runs.convert import convert
 
 SEQ2SEQ = ["seq2seq_glu_prenorm", "seq2seq_glu_shared", "seq2seq_noglu_separate"]
 
