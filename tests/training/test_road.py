@@ -75,6 +75,10 @@ def test_from_raw_files_to_scores(recipe, tmp_path):
     for split in {"multi30k_en_de": ["test", "test2017"]}.get(recipe, ["test"]):
         assert SCORES[recipe] in talkconv("evaluate", run, "--split", split)
         assert (run / "evaluation" / f"{split}.json").is_file()
+        assert f"| {split} |" in (run / "best" / "README.md").read_text()
+    assert "| valid |" in (run / "best" / "README.md").read_text()
     talkconv("average", run, "--last", 2)
     assert (run / "averaged" / "model.safetensors").is_file()
+    # the scores of the best network are not those of the mean
+    assert not (run / "averaged" / "README.md").exists()
     assert json.loads((run / "run.json").read_text())["recipe"] == recipe

@@ -104,7 +104,18 @@ def evaluate_run(
     title = f"{run.card.recipe}, {run.weights.name}, {split}"
     report = ScoreReport(title, scores, paper_scores(run.card.paper), comparisons, about)
     report.write(report_path(folder, split, streaming=streaming))
+    is_changed = any(value is not None for value in (changes or {}).values())
+    # an export has a README of its own, and other settings give other scores than the run's
+    if open_folder is None and not streaming and not is_changed:
+        _write_model_card(run, split, scores)
     return report
+
+
+def _write_model_card(run: EvaluatedRun, split: str, scores: Sequence[Score]) -> None:
+    # it imports huggingface_hub, which the scores of an export do without
+    from talkconv.runs.model_card import write_scores
+
+    write_scores(run.weights, run.card, split, {each.name: each.value for each in scores})
 
 
 def report_path(folder: Path, split: str, *, streaming: bool = False) -> Path:

@@ -17,6 +17,7 @@ from talkconv.files import next_folder, write_json
 from talkconv.messages import one_message
 from talkconv.runs.card import AVERAGED, BEST, LAST, RunCard
 from talkconv.runs.checkpoints import checkpoints_of, step_of
+from talkconv.runs.model_card import README
 
 WEIGHTS = "model.safetensors"
 SOURCES = "averaged.json"
@@ -47,7 +48,8 @@ def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
     """
     with next_folder(out) as unfinished:
         # config, generation_config and tokenizer: everything but the weights
-        ignore = shutil.ignore_patterns(WEIGHTS, SOURCES)
+        # the scores in the README are those of the other network
+        ignore = shutil.ignore_patterns(WEIGHTS, SOURCES, README)
         shutil.copytree(_model_folder(run), unfinished, ignore=ignore, dirs_exist_ok=True)
         save_file(mean_of(checkpoints), unfinished / WEIGHTS, metadata={"format": "pt"})
         write_json(unfinished / SOURCES, {"checkpoints": [path.name for path in checkpoints]})

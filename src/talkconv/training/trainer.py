@@ -21,7 +21,8 @@ from talkconv.data.batching import Batches, Stream
 from talkconv.data.position import START, Position
 from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs import checkpoints
-from talkconv.runs.card import BEST
+from talkconv.runs.card import BEST, RunCard
+from talkconv.runs.model_card import write_scores
 from talkconv.training.arguments import RunArguments
 from talkconv.training.callbacks import (
     CompleteCheckpoints,
@@ -173,6 +174,8 @@ class RunTrainer(Trainer):
             folder = self.run / BEST
             with checkpoints.whole(folder, writes=self.args.should_save, wait=wait_for_all) as new:
                 self.save_model(str(new))
+                if self.args.should_save:
+                    write_scores(new, RunCard.read(self.run), "valid", values)
         # the time of a validation is not that of training
         self._since += time.monotonic() - started
         self.control = self.callback_handler.on_evaluate(
