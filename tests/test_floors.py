@@ -20,12 +20,14 @@ MAY_IMPORT = {
     "generation": {"search", "models", "data", "runs"},
     "evaluation": {"models", "data", "runs", "generation"},
     "training": {"layers", "models", "data", "runs", "generation", "evaluation"},
-    "serving": {"search", "layers", "models", "data", "runs", "generation", "evaluation"},
     "report": {"layers", "models", "data", "runs", "generation", "evaluation", "training"},
+    "serving": {
+        *("search", "layers", "models", "data", "runs", "generation", "evaluation", "report")
+    },
     "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},
     "demo": {
         *("layers", "models", "data", "runs", "generation", "training", "evaluation", "report"),
-        "bench",
+        *("bench", "serving"),
     },
 }
 TORCH_ALONE = {"ops", "layers"}

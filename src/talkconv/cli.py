@@ -276,6 +276,47 @@ def export(
 
 
 @app.command()
+def serve(
+    folder: RunArgument,
+    model: ModelOption = None,
+    host: Annotated[str, typer.Option(help="0.0.0.0 lets other machines ask.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen at.")] = 8000,
+    api_key: Annotated[
+        str | None,
+        typer.Option(envvar="TALKCONV_API_KEY", help="Clients must send it as api_key."),
+    ] = None,
+    allow_origin: Annotated[
+        str | None, typer.Option(help="Pages of this origin may ask; *: all pages.")
+    ] = None,
+    threads: ThreadsOption = None,
+    batch: Annotated[int | None, typer.Option(help="Sentences read together at most.")] = None,
+    queue: Annotated[int | None, typer.Option(help="Sentences that may wait at most.")] = None,
+    max_sentences: Annotated[int | None, typer.Option(help="Sentences of a request.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of a sentence.")] = None,
+    max_body: Annotated[int | None, typer.Option(help="Bytes of a request.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds for an answer.")] = None,
+    drain: Annotated[
+        float | None, typer.Option(help="Seconds to finish what runs when told to stop.")
+    ] = None,
+) -> None:
+    """Serve a network over HTTP, with a page; LibreTranslate's clients can ask it."""
+    from talkconv.serving.server.serve import serve_command
+
+    given: dict[str, Any] = dict(
+        batch=batch,
+        queue=queue,
+        max_sentences=max_sentences,
+        max_tokens=max_tokens,
+        max_body=max_body,
+        timeout=timeout,
+        drain=drain,
+    )
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= dict(host=host, port=port, api_key=api_key, allow_origin=allow_origin)
+    serve_command(folder, options, model=model, threads=threads)
+
+
+@app.command()
 def average(
     run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
     last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,

@@ -7,7 +7,8 @@ from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, Speed
 from talkconv.demo.translations import Translation
 from talkconv.machine import describe_machine
 from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
-from talkconv.report.windows import Look, Side, windows_of
+from talkconv.report.looks import Look, Side
+from talkconv.report.windows import windows_of
 
 RIGHT = Translation("Der Hund schläft.", "The dog sleeps.", "The dog sleeps.")
 WRONG = Translation("Die Frau ruft an.", "The woman calls.", "The <b>man calls.")

@@ -260,7 +260,7 @@ def test_a_generation_config_is_followed(monkeypatch):
         dict(logits_processor=LogitsProcessorList([lambda tokens, scores: scores])),
         dict(stopping_criteria=StoppingCriteriaList([MaxTimeCriteria(60)])),
     ],
-    ids=str,
+    ids=lambda settings: ", ".join(settings),
 )
 def test_what_our_search_does_not_know_goes_to_transformers(settings, monkeypatch):
     monkeypatch.setattr(GenerationMixin, "_beam_search", refuse)

@@ -12,7 +12,8 @@ from talkconv.demo.charts import Axis, Line, chart, nice_ticks, powers_of_ten
 from talkconv.demo.speed import ATTENTION, DYNAMIC, OURS, SETTING, Speed
 from talkconv.demo.translations import Translation, chosen, marked
 from talkconv.files import write_text
-from talkconv.report.windows import Look
+from talkconv.report.looks import Look
+from talkconv.serving.page import STYLE, WINDOWS, explorer_html, page_text
 
 FOLDER = Path(__file__).parent
 
@@ -45,8 +46,9 @@ def write_page(found: Findings, path: Path) -> None:
 def page(found: Findings) -> str:
     template = Template((FOLDER / "page.html").read_text(encoding="utf-8"))
     return template.substitute(
-        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
-        script=(FOLDER / "page.js").read_text(encoding="utf-8"),
+        style=page_text(STYLE),
+        script=page_text(WINDOWS) + (FOLDER / "page.js").read_text(encoding="utf-8"),
+        explorer=explorer_html("Encoder reads German", "Decoder writes English"),
         data=_json({"sentences": list(found.sentences)}),
         date=found.machine["date"],
         lead=_lead(found),

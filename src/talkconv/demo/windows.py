@@ -8,7 +8,8 @@ from transformers import BatchEncoding
 from talkconv.data.tokenizer import TaLKConvTokenizer
 from talkconv.demo.translations import Translation
 from talkconv.models import TaLKConvForConditionalGeneration
-from talkconv.report.windows import Look, look_at
+from talkconv.report.looks import Look
+from talkconv.report.windows import look_at
 
 # what the page shows windows over: of each kind the longest sentence that still fits a phone
 KINDS = {

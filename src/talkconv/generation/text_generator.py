@@ -100,7 +100,7 @@ class TextGenerator:
         on_cut: OnCut | None,
         on_done: OnDone | None,
     ) -> list[list[Output]]:
-        sources = [self._source(text) if text.strip() else [] for text in texts]
+        sources = [self.source(text) if text.strip() else [] for text in texts]
         longest = self.settings.max_source_tokens
         for line, source in enumerate(sources):
             if len(source) > longest:
@@ -110,13 +110,14 @@ class TextGenerator:
         # An empty line has an empty output, and the network does not see it.
         found = {line: [Output("", 0.0, [])] * n_best for line in range(len(texts))}
         for batch in batches_of(sources, self.settings.batch_tokens):
-            outputs = self._batch([sources[line] for line in batch], n_best)
+            outputs = self.batch([sources[line] for line in batch], n_best)
             found.update(zip(batch, outputs, strict=True))
             if on_done is not None:
                 on_done(len(batch))
         return [found[line] for line in range(len(texts))]
 
-    def _source(self, text: str) -> list[int]:
+    def source(self, text: str) -> list[int]:
+        """Return the ids that the network reads for a text; they are not cut."""
         ids: list[int] = self.tokenizer(text)["input_ids"]
         if self.network.config.is_encoder_decoder:
             return ids
@@ -134,7 +135,8 @@ class TextGenerator:
             return source[-longest:]
         return [*source[: longest - 1], source[-1]]
 
-    def _batch(self, sources: list[list[int]], n_best: int) -> list[list[Output]]:
+    def batch(self, sources: list[list[int]], n_best: int) -> list[list[Output]]:
+        """Return the n best outputs for the ids of each source, which are read together."""
         config, settings = self.network.config, self.settings
         has_encoder = config.is_encoder_decoder
         tokens, mask = padded(sources, config.pad_token_id or 0, left=not has_encoder)

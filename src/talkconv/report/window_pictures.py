@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from talkconv.report.drawing import new_figure, save, style
+from talkconv.report.looks import Layer, Look, Side
 from talkconv.report.window_statistics import LayerReach, WindowStatistics
-from talkconv.report.windows import Layer, Look, Side
 
 # Heads differ in lightness. The lightest one is still seen on white.
 _HEADS = ("#08306b", "#2f7ebc", "#d1701f", "#f2b56b")

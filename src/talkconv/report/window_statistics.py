@@ -17,7 +17,8 @@ from talkconv.conventions import LANGUAGE_MODELLING
 from talkconv.data.prepared import Prepared
 from talkconv.evaluation.evaluate_run import data_of, generation_settings
 from talkconv.generation.text_generator import TextGenerator
-from talkconv.report.windows import Layer, Look, look_at, recorded, windows_of
+from talkconv.report.looks import Layer, Look
+from talkconv.report.windows import look_at, recorded, windows_of
 from talkconv.runs.open_run import Run, open_run
 
 SPLIT = "test"

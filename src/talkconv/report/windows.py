@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,30 +10,7 @@ from torch import Tensor, nn
 from talkconv.data.tokenizer import TaLKConvTokenizer
 from talkconv.layers.talk_conv import TaLKConv
 from talkconv.models import TaLKConvForConditionalGeneration
-
-
-class Layer(TypedDict):
-    """Reaches in tokens; left and right are indexed [head][token]."""
-
-    l_max: int
-    r_max: int
-    left: list[list[float]]
-    right: list[list[float]]
-
-
-class Side(TypedDict):
-    """The tokens that an encoder or a decoder reads, and the windows of each layer over them."""
-
-    tokens: list[str]
-    layers: list[Layer]
-
-
-class Look(TypedDict):
-    """The windows of a network over a sentence and its translation."""
-
-    text: str
-    encoder: Side
-    decoder: Side
+from talkconv.report.looks import Layer, Look, Side, pieces_of, rounded
 
 
 def look_at(
@@ -99,22 +76,9 @@ def recorded(network: nn.Module) -> Iterator[list[Layer]]:
 
 
 def _reach(offsets: Tensor, tokens_max: int) -> list[list[float]]:
-    """Offsets (1, T, H) -> tokens, [head][token]; hundredths are more than an eye can see."""
-    reach: list[list[float]] = (offsets[0].T * tokens_max).tolist()
-    return [[round(tokens, 2) for tokens in head] for head in reach]
+    """Return offsets (1, T, H) as reaches in tokens, indexed [head][token]."""
+    return rounded((offsets[0].T * tokens_max).tolist())
 
 
 def _pieces(tokenizer: TaLKConvTokenizer, ids: list[int]) -> list[str]:
     return pieces_of([str(tokenizer.convert_ids_to_tokens(token)) for token in ids])
-
-
-def pieces_of(tokens: list[str]) -> list[str]:
-    """Return subwords as one reads them: a space ends each word, and ■ is the end of a sentence.
-
-    >>> pieces_of(["einund", "zwanzig</w>", "Hun", "de</w>", "</s>"])
-    ['einund', 'zwanzig ', 'Hun', 'de ', '■']
-    """
-    return [
-        "■" if token == "</s>" else token.replace("</w>", " ").replace("&apos;", "'")
-        for token in tokens
-    ]

@@ -1,0 +1,1 @@
+"""`talkconv serve`: an HTTP server around one network."""
