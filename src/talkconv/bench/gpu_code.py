@@ -1,6 +1,7 @@
 """Reads the machine code of NVIDIA GPUs: its instructions, its loops, the bytes that it moves."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -20,6 +21,25 @@ class Instruction:
         """Return the name with its modifiers, such as LDG.E.128."""
         return re.sub(r"^@!?U?P\d+\s+", "", self.text).split()[0]
 
+    @property
+    def bytes(self) -> int:
+        """Return the bytes that a thread loads from memory or stores there.
+
+        >>> Instruction("@P0 LDG.E.128 R4, [R2.64]").bytes
+        16
+        """
+        if self.name not in ("LDG", "STG", "LDGSTS"):
+            return 0
+        for modifier in reversed(self.full_name.split(".")):
+            if bits := re.fullmatch(r"[US]?(8|16|64|128|256)", modifier):
+                return int(bits.group(1)) // 8
+        return 4
+
+    @property
+    def is_float64(self) -> bool:
+        """Return whether the units for float64 compute this, which are fewer than the others."""
+        return self.name in ("DADD", "DFMA", "DMUL", "DSETP")
+
 
 @dataclass(frozen=True)
 class Loop:
@@ -33,14 +53,41 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What one thread does: instructions, those of them for float64, and bytes of memory."""
+
+    instructions: float
+    float64: float
+    bytes: float
+
+
+@dataclass(frozen=True)
 class Code:
     """The instructions of one kernel, and its loops in the order in which they begin."""
 
     instructions: list[Instruction]
     loops: list[Loop]
+    first_exit: int
 
     def inside(self, loop: Loop) -> list[Instruction]:
         return self.instructions[loop.first : loop.last + 1]
+
+    def work(self, trips: Sequence[tuple[Loop, float]], until_first_exit: bool = False) -> Work:
+        """Count what a thread does if loops run so often; the others do not run."""
+        often = dict(trips)
+        total = Work(0, 0, 0)
+        stop = self.first_exit + 1 if until_first_exit else len(self.instructions)
+        for k, each in enumerate(self.instructions[:stop]):
+            times = 1.0
+            for loop in self.loops:
+                if loop.holds(k):
+                    times *= often.get(loop, 0)
+            total = Work(
+                total.instructions + times,
+                total.float64 + times * each.is_float64,
+                total.bytes + times * each.bytes,
+            )
+        return total
 
 
 def read_code(listing: str) -> Code:
@@ -62,10 +109,14 @@ def read_code(listing: str) -> Code:
             labels[label.group(1)] = len(instructions)
         elif found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", line):
             instructions.append(Instruction(found.group(1)))
+    exits = [k for k, each in enumerate(instructions) if each.name == "EXIT"]
+    # behind the last exit without a condition are blocks that run rarely, and branch back
+    certain = [k for k in exits if not instructions[k].text.startswith("@")]
+    instructions = instructions[: certain[-1] + 1] if certain else instructions
     loops = []
     for index, instruction in enumerate(instructions):
         target = re.search(r"BRA.*`\((\.L_x_\d+)\)", instruction.text)
-        # a branch to itself pads the end of every kernel and is never reached
+        # a branch to itself pads the end of a kernel and is never reached
         if target and labels[target.group(1)] < index:
             loops.append(Loop(labels[target.group(1)], index))
-    return Code(instructions, sorted(loops, key=lambda loop: loop.first))
+    return Code(instructions, sorted(loops, key=lambda loop: loop.first), exits[0])

@@ -1,5 +1,6 @@
 """Compiles launches of the GPU kernels ahead of time, for GPUs that need not be present."""
 
+import functools
 import re
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from talkconv.bench.gpu_code import Code, read_code
-from talkconv.ops import gpu
+from talkconv.ops.gpu_plans import Launch
 
 
 @dataclass(frozen=True)
@@ -33,21 +34,31 @@ class Compiled:
     usage: Usage
     asm: dict[str, Any]
 
+    @functools.cached_property
     def code(self) -> Code:
-        """Return the machine code for an NVIDIA GPU."""
+        """The machine code for an NVIDIA GPU."""
         return read_code(_nvidia_tool("nvdisasm", "-c", self.asm["cubin"]))
 
 
-def compile_ahead(launch: gpu.Launch, backend: str, arch: int | str, warp: int) -> Compiled:
+def compile_ahead(launch: Launch, backend: str, arch: int | str, warp: int) -> Compiled:
     """Compile as a first call on that GPU would; `backend` is cuda or hip, `warp` its threads."""
-    target = GPUTarget(backend, arch, warp)
-    compiled = triton.compile(source_of(launch), target=target, options=launch.options)
-    read = _usage_of_amdgcn if backend == "hip" else _usage_of_cubin
-    registers, spilled = read(compiled.asm)
-    return Compiled(Usage(registers, spilled, compiled.metadata.shared), compiled.asm)
+    source = source_of(launch)
+    key = (source.hash(), arch, str(launch.options))
+    if key not in _compiled:
+        target = GPUTarget(backend, arch, warp)
+        compiled = triton.compile(source, target=target, options=launch.options)
+        read = _usage_of_amdgcn if backend == "hip" else _usage_of_cubin
+        registers, spilled = read(compiled.asm)
+        usage = Usage(registers, spilled, compiled.metadata.shared)
+        _compiled[key] = Compiled(usage, compiled.asm)
+    return _compiled[key]
 
 
-def source_of(launch: gpu.Launch) -> Any:
+# calls that differ in their windows alone use the same kernels
+_compiled: dict[tuple[str, int | str, str], Compiled] = {}
+
+
+def source_of(launch: Launch) -> Any:
     """Return the kernel with types for arguments, specialized as Triton does it when called."""
     signature: dict[str, Any] = {}
     constants: dict[tuple[int, ...], Any] = {}
@@ -83,6 +94,7 @@ _POINTERS = {
     torch.float16: "*fp16",
     torch.int32: "*i32",
     torch.int64: "*i64",
+    torch.int8: "*i8",
 }
 
 
