@@ -2,7 +2,7 @@
 
 Every launch is planned by the same code as a call on a GPU and compiled ahead of time for GPUs that
 need not be present. The tables have registers, spills and shared memory, and instructions and bytes
-for each element of the result. `benchmarks/on_a_gpu.sh` measures the times on a real GPU.
+for each element of the result.
 """
 
 import dataclasses
