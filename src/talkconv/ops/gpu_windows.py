@@ -1,4 +1,4 @@
-"""What all Triton kernels share: where a program works, and the windows of its tokens.
+"""The parts that all Triton kernels share: where a program works, and the windows of its tokens.
 
 A `place` is (batch, sequence, begin, rows, length, block): the row of the batch, the number of the
 sequence, its first row in time, its rows, how many of them exist, and the block of the program. The

@@ -1,4 +1,4 @@
-"""What transformers' Trainer is told of a recipe."""
+"""The arguments of transformers' Trainer, made from a recipe."""
 
 import os
 from pathlib import Path

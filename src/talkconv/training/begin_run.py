@@ -27,7 +27,7 @@ from talkconv.training.resumed_recipe import RECIPE, differences, resumed_recipe
 
 @dataclass(frozen=True)
 class Plan:
-    """What a request leads to: a recipe, its data, a folder, and where in the run to begin."""
+    """The plan of a request: a recipe, its data, a folder, and where in the run to begin."""
 
     recipe: Recipe
     out: Path

@@ -1,4 +1,4 @@
-"""What the Trainer calls between its steps: progress, Ctrl-C, checkpoints, early stopping."""
+"""The callbacks of the Trainer between its steps: progress, Ctrl-C, checkpoints, early stopping."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What all processes of a run do together."""
+"""Operations that all processes of a run do together."""
 
 import torch
 import torch.distributed as dist

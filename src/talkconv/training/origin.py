@@ -1,4 +1,4 @@
-"""What a run was begun with: the recipe file as it was, and the changes on the command line.
+"""The origin of a run: the recipe file as it was, and the changes on the command line.
 
 A run's own recipe has every setting resolved. Only together with its origin it can be told whether
 a setting that differs now was changed in the file since.

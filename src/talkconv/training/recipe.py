@@ -87,7 +87,7 @@ class Recipe:
         return NetworkSettings(**self.model, vocab_size=vocab_size)
 
     def sections(self) -> dict[str, Any]:
-        """As a recipe file has it, with every setting resolved."""
+        """Return the sections of a recipe file, with every setting resolved."""
         sections: dict[str, Any] = {
             "task": self.task,
             "data": asdict(self.data),

@@ -1,4 +1,4 @@
-"""What a run tells while it trains: one progress bar, log.jsonl and TensorBoard."""
+"""The record of a run while it trains: one progress bar, log.jsonl and TensorBoard."""
 
 import json
 import time
@@ -77,7 +77,7 @@ class Record:
             self._progress.update(self._task, completed=step, description="train")
 
     def doing(self, what: str) -> None:
-        """What the bar says while no steps are done."""
+        """Set the text of the bar while no steps are done."""
         if self._progress is not None:
             self._progress.update(self._task, description=what)
 

@@ -1,4 +1,4 @@
-"""What `talkconv train` is asked for, and what became of it."""
+"""The request to `talkconv train`, and the outcome of it."""
 
 import os
 import shlex
@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a training: where it is, how far it came, and how good its best network is."""
+    """The outcome of a training: where it is, how far it came, and how good its best network is."""
 
     # the folder of the run
     out: Path

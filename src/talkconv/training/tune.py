@@ -127,7 +127,7 @@ def _score(
 
 
 def _choose(run: Path, card: RunCard, trial: Trial) -> None:
-    """What generate and evaluate take unless told otherwise."""
+    """Write the settings that generate and evaluate take unless told otherwise."""
     if trial.checkpoints:
         write_average(run, last_checkpoints(run, trial.checkpoints), run / AVERAGED)
     generation = card.generation.changed({"length_penalty": trial.length_penalty})
