@@ -95,12 +95,12 @@ def evaluate_run(
         sources, references = prepared.texts(split)
         outputs = _generate(run, settings, sources, split)
         about |= {"generation": asdict(settings), "lines": len(references)}
-        about["generation_seconds"] = round(time.perf_counter() - started, 1)
+        about["generation_seconds"] = round(time.perf_counter() - started, 3)
         lines = _Lines(run, outputs, references, baseline)
         scores, comparisons = lines.scores(), lines.comparisons()
         text = "".join(f"{output.text}\n" for output in outputs)
         write_text(folder / EVALUATION / f"{split}.hypotheses", text)
-    about["seconds"] = round(time.perf_counter() - started, 1)
+    about["seconds"] = round(time.perf_counter() - started, 3)
     title = f"{run.card.recipe}, {run.weights.name}, {split}"
     report = ScoreReport(title, scores, paper_scores(run.card.paper), comparisons, about)
     report.write(report_path(folder, split, streaming=streaming))
