@@ -5,7 +5,7 @@ tokens a side.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +19,10 @@ import talkconv
 from talkconv.bench.bars import Bar, bars_table, plain_bars
 from talkconv.bench.correctness import check_methods, refuse_on_red
 from talkconv.bench.inputs import DIRECTIONS, FORWARD, TRAINING, Contestant, Inputs, Setting
-from talkconv.bench.measure import FULL, Run, Timing, measure, plain
+from talkconv.bench.measure import FULL, Run, Timing, measure, plain, seconds_of
 from talkconv.bench.methods import FLEX, FUSED, METHODS, OURS
 from talkconv.bench.own_process import run_alone
-from talkconv.bench.peak_memory import Peak
+from talkconv.bench.peak_memory import Peak, trim_heap
 from talkconv.bench.throughput import peak_alone
 from talkconv.machine import headline, write_results
 from talkconv.messages import one_message
@@ -63,6 +63,22 @@ def copies(n: int) -> dict[str, Run]:
     x = torch.randn(BATCH, n, DIM)
     ready = torch.empty_like(x)
     return {CLONE: x.clone, "copy into ready memory": lambda: ready.copy_(x)}
+
+
+def timer_of(runs: Mapping[str, Run]) -> Callable[[Run], float]:
+    """Return a timer for the runs of a row, by which a clone always pays for new pages.
+
+    It would otherwise find now and then a free block that another method has left behind, and its
+    time would jump by a factor of four between two measurements.
+    """
+    clone = runs[CLONE]
+
+    def seconds(run: Run) -> float:
+        if run is clone:
+            trim_heap()
+        return seconds_of(run)
+
+    return seconds
 
 
 def with_new_memory(run: Run) -> Run:
@@ -118,7 +134,12 @@ def bench_op(
         task = progress.add_task("measuring", total=2 * len(lengths))
         for n, direction, runs in rounds(lengths):
             progress.update(task, description=f"n = {n:,}, {direction}")
-            timings = measure(runs, seconds=seconds, enough=max(FULL.enough, seconds))
+            timings = measure(
+                runs,
+                seconds=seconds,
+                enough=max(FULL.enough, seconds),
+                timer=timer_of(runs) if n >= COPY_FROM else None,
+            )
             bars += timing_bars(n, direction, timings)
             results["timings"].append({"n": n, "direction": direction, "timings": plain(timings)})
             console.print(table_of(n, direction, timings))

@@ -86,6 +86,11 @@ def limit_memory(share: float = 0.85) -> None:
 def return_freed_memory() -> None:
     """Return freed memory to the system, so that it does not hide what the next run takes."""
     memory.release()
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Let the C library return its free blocks to the system; kept outputs stay kept."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

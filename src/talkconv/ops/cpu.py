@@ -108,7 +108,7 @@ def talk_conv_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients to x, left and right."""
     check_values(x, lengths, cu_seqlens)
-    grads = memory.empty(x.shape, x), left.new_empty(left.shape), right.new_empty(right.shape)
+    grads = memory.empty(x.shape, x), _contiguous_like(left), _contiguous_like(right)
     if x.numel() == 0:
         return grads[0], grads[1].zero_(), grads[2].zero_()
     settings = (l_max, r_max, max_offset, normalize, lengths, cu_seqlens, 0)
@@ -152,11 +152,13 @@ def _call(
     l_max, r_max, max_offset, normalize, lengths, cu_seqlens, context = settings
     # these names keep the memory alive until the call returns
     lengths, cu_seqlens = _int64(lengths), _int64(cu_seqlens)
-    rows = [_readable(tensor) for tensor in tensors]
+    rows: list[Tensor] = []
     strides: list[int] = []
-    for tensor in rows:
-        all_strides = tensor.stride()
-        strides += all_strides[:2] if cu_seqlens is None else (0, all_strides[0])
+    for tensor in tensors:
+        tensor = _readable(tensor)
+        rows.append(tensor)
+        outer = tensor.stride()
+        strides += outer[:2] if cu_seqlens is None else (0, outer[0])
     call = _CALL[len(rows)].pack(
         x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
         x.shape[1] if cu_seqlens is None else 0,
@@ -178,6 +180,10 @@ def _call(
     addresses = _ADDRESSES[len(rows)].pack(*[tensor.data_ptr() for tensor in rows])
     if function(call, addresses) != 0:
         raise MemoryError("talk_conv: there is no memory for the kernel's running sums")
+
+
+def _contiguous_like(tensor: Tensor) -> Tensor:
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 def _readable(tensor: Tensor) -> Tensor:
