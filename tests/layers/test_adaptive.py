@@ -143,9 +143,9 @@ def test_input_and_log_prob_compile_without_a_break():
 
 def test_bad_calls():
     for cutoffs in ([], [10, 10], [30, 10], [10, 50], [0, 10]):
-        with pytest.raises(ValueError, match="cutoffs must rise between 0 and vocab_size = 50"):
+        with pytest.raises(ValueError, match="cutoffs must increase between 0 and vocab_size = 50"):
             AdaptiveInput(50, 16, cutoffs=cutoffs)
-    with pytest.raises(ValueError, match="every band a channel"):
+    with pytest.raises(ValueError, match="every band must have at least one channel"):
         AdaptiveSoftmax(50, 8, cutoffs=[10, 30])
     with pytest.raises(ValueError, match=r"first band, 0 \.\. 9, got 10"):
         AdaptiveInput(**SIZES, padding_idx=10)

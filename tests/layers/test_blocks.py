@@ -312,7 +312,7 @@ def test_bad_settings_and_calls():
     with pytest.raises(ValueError, match="encoder_states= is missing"):
         block(x)
     projected, mask = block.cross_attention.project(states), torch.zeros(1, 4, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"give the mask to project\(\)"):
+    with pytest.raises(ValueError, match=r"pass the mask to project\(\)"):
         block(x, encoder_states=projected, encoder_padding_mask=mask)
 
 

@@ -238,11 +238,11 @@ def test_bad_calls(kind):
         causal(x, padding_mask=mask[:, :4])
     with pytest.raises(ValueError, match=r"lengths must be \(B,\) with B = 2, got \(1,\)"):
         causal(x, lengths=lengths[:1])
-    with pytest.raises(ValueError, match="give one of lengths"):
+    with pytest.raises(ValueError, match="pass one of lengths"):
         causal(x, padding_mask=mask, lengths=lengths)
     with pytest.raises(ValueError, match="needs a causal mixer"):
         two_sided(x, state=causal.empty_state(2))
-    with pytest.raises(ValueError, match="Pad prompts on their left"):
+    with pytest.raises(ValueError, match="Pad prompts on the left"):
         causal(x, lengths=lengths, state=causal.empty_state(2))
     with pytest.raises(ValueError, match="opens beams"):
         causal(x, state=causal.empty_state(1))

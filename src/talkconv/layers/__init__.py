@@ -1,4 +1,4 @@
-"""The layers: modules on the operation. Need torch alone."""
+"""The layers: modules that are built on the operation. They need no package but torch."""
 
 from talkconv.layers.adaptive import AdaptiveInput, AdaptiveSoftmax
 from talkconv.layers.blocks import BlockSettings, DecoderBlock, EncoderBlock

@@ -1,4 +1,7 @@
-"""Adaptive input and softmax: rare words in bands of fewer channels (Baevski and Auli, 2019)."""
+"""Adaptive input and softmax (Baevski and Auli, 2019): rare words have vectors of fewer channels.
+
+Words are sorted by frequency and divided into bands at the cutoffs.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,17 +18,19 @@ from talkconv.layers.mixer import init_linear
 def band_sizes(
     vocab_size: int, dim: int, cutoffs: Sequence[int], factor: int
 ) -> list[tuple[int, int]]:
-    """(words, channels) of each band: words up to the first cutoff have all channels, each next
-    band a factor fewer."""
+    """Return (words, channels) of each band.
+
+    The first band has all channels. Each later band has `factor` times fewer than the one before.
+    """
     edges = [0, *cutoffs, vocab_size]
     if not cutoffs or any(end <= begin for begin, end in pairwise(edges)):
         raise ValueError(
-            f"cutoffs must rise between 0 and vocab_size = {vocab_size}, got {list(cutoffs)}"
+            f"cutoffs must increase between 0 and vocab_size = {vocab_size}, got {list(cutoffs)}"
         )
     channels = [dim // factor**band for band in range(len(cutoffs) + 1)]
     if factor < 1 or channels[-1] < 1:
         raise ValueError(
-            f"dim must leave every band a channel, got {dim=}, {factor=}: {channels} channels"
+            f"every band must have at least one channel, got {dim=}, {factor=}: {channels} channels"
         )
     return [
         (end - begin, width) for (begin, end), width in zip(pairwise(edges), channels, strict=True)
@@ -33,12 +38,12 @@ def band_sizes(
 
 
 def init_words(weight: nn.Parameter) -> None:
-    """Vectors of length 1 on average, whatever their channels."""
+    """Draw word vectors that have length 1 on average, whatever their number of channels."""
     nn.init.normal_(weight, std=weight.shape[1] ** -0.5)
 
 
 class AdaptiveInput(nn.Module):
-    """Embeddings of words sorted by frequency: tokens (...) -> (..., dim).
+    """Embeds words that are sorted by frequency: tokens (...) -> (..., dim).
 
     >>> AdaptiveInput(100, 16, cutoffs=[20, 60])(torch.tensor([[3, 99]])).shape
     torch.Size([1, 2, 16])
@@ -83,7 +88,8 @@ class AdaptiveInput(nn.Module):
             elsewhere = (tokens < begin) | (tokens >= end)
             vectors = embedding((tokens - begin).clamp(0, end - begin - 1))
             found.append(vectors.masked_fill(elsewhere[..., None], 0))
-        # one product of static shape: a word's channels are zeros in all bands but its own
+        # A word has zeros in all bands but its own, so one product with the joined projections
+        # is enough, and its shape does not depend on the words.
         weights = tuple(projection.get_parameter("weight") for projection in self.projections)
         return F.linear(torch.cat(found, dim=-1), torch.cat(weights, dim=1))
 
@@ -92,10 +98,10 @@ class AdaptiveInput(nn.Module):
 
 
 class AdaptiveSoftmax(nn.Module):
-    """Probabilities of the next word: hidden (..., dim) -> log-probabilities (..., vocab_size).
+    """Predicts the next word: hidden (..., dim) -> log-probabilities (..., vocab_size).
 
-    The head chooses among the words of the first band and the other bands; a word of another band
-    is then chosen within it. `tie` shares the parameters of an AdaptiveInput.
+    The head chooses a word of the first band or one of the other bands, and a second softmax then
+    chooses a word within that band. `tie` shares the parameters of an AdaptiveInput.
 
     >>> softmax = AdaptiveSoftmax(100, 16, cutoffs=[20, 60])
     >>> probabilities = softmax.log_prob(torch.randn(2, 16)).exp()
@@ -118,7 +124,7 @@ class AdaptiveSoftmax(nn.Module):
         self.cutoffs = tuple(cutoffs)
         self.factor = factor
         bands = band_sizes(vocab_size, dim, cutoffs, factor)
-        # shapes as in AdaptiveInput, so that tied parameters are the same ones
+        # The shapes are those of AdaptiveInput, so that both can share one parameter.
         self.words = nn.ParameterList(torch.empty(words, width) for words, width in bands)
         self.projections = nn.ParameterList(torch.empty(dim, width) for _, width in bands[1:])
         self.clusters = init_linear(nn.Linear(dim, len(bands) - 1, bias=False))
@@ -129,7 +135,7 @@ class AdaptiveSoftmax(nn.Module):
             nn.init.xavier_uniform_(projection)
 
     def tie(self, embedding: AdaptiveInput, *, projections: bool = True) -> "AdaptiveSoftmax":
-        """Share the words of `embedding` and, unless told not to, its projections."""
+        """Share the word vectors of `embedding` and, unless projections=False, its projections."""
         sources = [band.get_parameter("weight") for band in embedding.embeddings]
         ours, theirs = ([tuple(words.shape) for words in bands] for bands in (self.words, sources))
         if ours != theirs:
@@ -144,7 +150,7 @@ class AdaptiveSoftmax(nn.Module):
         return self
 
     def log_prob(self, hidden: Tensor) -> Tensor:
-        """Log-probabilities of all words: (..., dim) -> (..., vocab_size)."""
+        """Return the log-probabilities of all words: (..., dim) -> (..., vocab_size)."""
         head = self._head(hidden).log_softmax(dim=-1)
         first = self.cutoffs[0]
         parts = [head[..., :first]]
@@ -161,15 +167,15 @@ class AdaptiveSoftmax(nn.Module):
         ignore_index: int = IGNORED_LABEL,
         reduction: str = "mean",
     ) -> Tensor:
-        """-log_prob of `targets` (...) given hidden (..., dim), from the bands they need alone.
+        """Return -log_prob of `targets` (...) given hidden (..., dim).
 
-        `reduction` over the targets that are not ignore_index: mean, sum, or none (ignored ones
-        are then 0).
+        It computes only the bands in which targets lie. `reduction` is "mean" or "sum" over the
+        targets other than ignore_index, or "none", which gives those targets a loss of 0.
         """
         if targets.shape != hidden.shape[:-1]:
             raise ValueError(
-                f"targets must be {tuple(hidden.shape[:-1])}, hidden without its channels, "
-                f"got {tuple(targets.shape)}"
+                f"targets must have the shape of hidden without its channels, "
+                f"{tuple(hidden.shape[:-1])}, got {tuple(targets.shape)}"
             )
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be mean, sum or none, got {reduction!r}")
@@ -192,11 +198,11 @@ class AdaptiveSoftmax(nn.Module):
         return total if reduction == "sum" else total / (words != IGNORED_LABEL).sum()
 
     def _head(self, hidden: Tensor) -> Tensor:
-        """(..., dim) -> logits (..., cutoffs[0] + bands after the first)"""
+        """Return the head's logits: (..., dim) -> (..., cutoffs[0] + number of later bands)."""
         return F.linear(hidden, torch.cat((self.words[0], self.clusters.weight)))
 
     def _tail(self, tail: int, hidden: Tensor) -> Tensor:
-        """(..., dim) -> logits of a band's words"""
+        """Return the logits of the words of one later band: (..., dim) -> (..., words)."""
         return F.linear(self.dropout(hidden @ self.projections[tail]), self.words[tail + 1])
 
     def extra_repr(self) -> str:

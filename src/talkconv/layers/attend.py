@@ -1,4 +1,4 @@
-"""Softmax attention of queries over keys and values, which self- and cross-attention share."""
+"""Softmax attention of queries over keys and values. Self- and cross-attention share it."""
 
 import math
 
@@ -18,10 +18,11 @@ def attend(
     is_causal: bool = False,
     dropout_p: float = 0.0,
 ) -> Tensor:
-    """queries (B, H, T, R), keys and values (B, H, S, R) -> (B, H, T, R).
+    """Attend: queries (B, H, T, R), keys and values (B, H, S, R) -> (B, H, T, R).
 
     `mask` broadcasts to (B, H, T, S) and is True where a query may look. PyTorch has no fused
-    attention with dropout on a CPU, so there it is written out with our dropout, which is faster.
+    attention with dropout on a CPU. There we compute the attention step by step with our own
+    dropout, which is faster than PyTorch's fallback.
     """
     if dropout_p == 0 or not queries.is_cpu:
         return F.scaled_dot_product_attention(
@@ -31,7 +32,7 @@ def attend(
     if is_causal:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if mask is not None:
-        # a query that may look nowhere would get NaN from -inf; its output is never used
+        # With -inf, a query that may look nowhere would get NaN. Its output is never used.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     out: Tensor = dropout(scores.softmax(dim=-1), dropout_p) @ values
     return out

@@ -1,23 +1,24 @@
-"""Convolution with a kernel of its own for each head, or for each token and head.
+"""Convolution with a separate kernel for each head, or for each token and head.
 
-Kernels become band matrices, so that matrix products do the work; over blocks of tokens, so that
-memory stays linear in the length of a sequence.
+The kernels are written into band matrices, so that matrix products do the work. The sequence is
+divided into blocks of tokens, so that memory grows only linearly with its length.
 """
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Tokens a block, unless the kernel is wider. Fewer waste products on what follows a block, more on
-# the zeros of the band.
+# Tokens of a block, unless the kernel is wider. Smaller blocks spend more of the product on the
+# tokens after a block, larger ones spend more of it on the zeros of the band.
 BLOCK = 32
 
 
 def convolve(x: Tensor, kernels: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
-    """out[i] = sum over k of kernels[.., k] * x[i + k - before]: (B, rows, C) -> (B, T, C).
+    """Convolve: out[i] = sum over k of kernels[.., k] * x[i + k - before].
 
-    T = before + rows + after - (K - 1), x being 0 in the `before` and `after` tokens around it.
-    kernels (H, K) are the same for all tokens, kernels (B, T, H, K) change from token to token.
+    x (B, rows, C) -> (B, T, C) with T = before + rows + after - (K - 1). x is padded with `before`
+    and `after` zeros. kernels (H, K) are the same for all tokens, and kernels (B, T, H, K) differ
+    from token to token.
     """
     H, K = kernels.shape[-2:]
     B, rows, C = x.shape
@@ -25,7 +26,7 @@ def convolve(x: Tensor, kernels: Tensor, *, before: int = 0, after: int = 0) -> 
     block = min(T, max(BLOCK, K))
     n = -(-T // block)
     width = block + K - 1
-    # room for n blocks, and for a last one to take what follows from
+    # The last block, too, needs tokens after it, so there is one block more than n.
     total = width if n == 1 else (n + 1) * block
     x = F.pad(x, (0, 0, before, total - before - rows))
     blocks = _blocks(x, block, K - 1).unflatten(-1, (H, -1))  # (B, n, width, H, R)
@@ -41,7 +42,10 @@ def convolve(x: Tensor, kernels: Tensor, *, before: int = 0, after: int = 0) -> 
 
 
 def _blocks(x: Tensor, block: int, reach: int) -> Tensor:
-    """(B, rows, C) -> (B, n, block + reach, C): each block and what follows, reach <= block."""
+    """Return each block with the `reach` tokens after it, where reach <= block.
+
+    (B, rows, C) -> (B, n, block + reach, C)
+    """
     if x.shape[1] == block + reach:
         return x[:, None]
     tokens = x.unflatten(1, (-1, block))
@@ -49,9 +53,13 @@ def _blocks(x: Tensor, block: int, reach: int) -> Tensor:
 
 
 def _band(kernels: Tensor) -> Tensor:
-    """(..., S, K) -> (..., S, S + K - 1): row i holds its kernel from column i on, else zeros."""
+    """Write kernels into a band matrix: row i holds its kernel from column i on, and zeros.
+
+    (..., S, K) -> (..., S, S + K - 1)
+    """
     S, K = kernels.shape[-2:]
-    # rows one longer than the band's: read as the band's rows, each starts one column later
+    # Pad the rows to be one longer than the band's rows. When the memory is then read in rows of
+    # the band's length, each row starts one column later than the row before.
     longer = F.pad(kernels, (0, S)).flatten(-2)
     band: Tensor = longer[..., : S * (S + K - 1)].unflatten(-1, (S, S + K - 1))
     return band

@@ -1,4 +1,4 @@
-"""The blocks that networks are stacks of: mixer, feed-forward, norms, residuals, dropouts."""
+"""The blocks of a network: each has a mixer, a feed-forward part, norms, residuals and dropouts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -40,10 +40,10 @@ class BlockSettings:
 
 
 class MixerUnit(nn.Module):
-    """The mixer between its projections: x (B, T, dim) -> (B, T, dim).
+    """A mixer with its projections: x (B, T, dim) -> (B, T, dim).
 
-    Convolutions stand between a gate (or a linear layer) and a projection. Attention brings
-    projections of its own, and is then the ordinary Transformer's.
+    A convolution stands between a gate (or a linear layer) and a projection. Attention has
+    projections of its own and gets no others, as in the ordinary Transformer.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class MixerUnit(nn.Module):
             self.out_proj = init_linear(nn.Linear(dim, dim))
 
     def forward(self, x: Tensor, *, state: Any = None, **padding: Tensor | None) -> Any:
-        """`padding` is one of lengths, padding_mask, cu_seqlens, as a mixer takes them."""
+        """Mix the tokens. `padding` is lengths, padding_mask or cu_seqlens; see Mixer."""
         if self.projects:
             x = self.in_proj(self.input_dropout(x))
             x = F.glu(x) if self.gate else x
@@ -82,7 +82,7 @@ class MixerUnit(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers on each token by itself: x (B, T, dim) -> (B, T, dim)."""
+    """Applies two linear layers to each token separately: x (B, T, dim) -> (B, T, dim)."""
 
     def __init__(self, dim: int, ff_dim: int, settings: BlockSettings) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class FeedForward(nn.Module):
 
 
 class _Block(nn.Module):
-    """What both blocks share: a part sees x normed before, or its sum with x is normed after."""
+    """The common base of both blocks. A norm stands before each part, or after its residual sum."""
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
@@ -113,9 +113,10 @@ class _Block(nn.Module):
 
 
 class EncoderBlock(_Block):
-    """Mixer and feed-forward, called as torch.nn.TransformerEncoderLayer is (batch first).
+    """Mixer and feed-forward: src (B, T, dim) -> (B, T, dim).
 
-    src (B, T, dim) -> (B, T, dim). Keywords are the fields of BlockSettings.
+    It is called like torch.nn.TransformerEncoderLayer with batch_first=True. The keywords are the
+    fields of BlockSettings.
 
     >>> block = EncoderBlock(8, heads=2, ff_dim=16, l_max=3, r_max=3, dropout=0.1)
     >>> network = nn.TransformerEncoder(block, num_layers=2, enable_nested_tensor=False)
@@ -134,7 +135,7 @@ class EncoderBlock(_Block):
 
     @property
     def self_attn(self) -> nn.Module:
-        """The mixer: torch.nn.TransformerEncoder asks it whether the batch comes first."""
+        """The mixer. torch.nn.TransformerEncoder reads its `batch_first`."""
         return self.mixer_unit.mixer
 
     def forward(
@@ -147,7 +148,11 @@ class EncoderBlock(_Block):
         lengths: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
     ) -> Tensor:
-        """Padding as a mixer takes it; a mask may only say what the block does anyway."""
+        """Run the block. Padding is passed as to a mixer.
+
+        src_mask and is_causal=True are accepted only by a causal block, and only for the causal
+        mask, which the block follows anyway.
+        """
         self._check_mask(src_mask, is_causal, src.shape[-2])
         mask = None if src_key_padding_mask is None else _as_bool(src_key_padding_mask)
         padding = dict(lengths=lengths, padding_mask=mask, cu_seqlens=cu_seqlens)
@@ -162,25 +167,26 @@ class EncoderBlock(_Block):
             return
         if not self.mixer_unit.mixer.causal:
             raise ValueError(
-                "this block sees both sides of a token and takes no src_mask or is_causal=True; "
-                "r_max=0 makes a causal block"
+                "this block sees both sides of a token, so it accepts no src_mask and no "
+                "is_causal=True; r_max=0 makes a causal block"
             )
         if mask is None or is_causal:
             return
         ahead = torch.ones(T, T, dtype=torch.bool, device=mask.device).triu(1)
         if mask.shape != (T, T) or not torch.equal(_as_bool(mask), ahead):
             raise ValueError(
-                f"src_mask must be None or the causal mask (T, T) = {(T, T)} for this block, whose "
-                f"windows follow from its inputs; got another, of {tuple(mask.shape)}"
+                f"src_mask must be None or the causal mask (T, T) = {(T, T)}, because this block "
+                "chooses its windows by its inputs; got another mask of shape "
+                f"{tuple(mask.shape)}"
             )
 
 
 class DecoderBlock(_Block):
-    """Causal mixer, attention over an encoder if there is one, feed-forward.
+    """Causal mixer, attention over an encoder if there is one, and feed-forward.
 
     x (B, T, dim) -> (B, T, dim), or (out, new state) when `state` is given. Without `encoder_dim`
-    there is no attention over an encoder: the block of a language model. Keywords are the fields of
-    BlockSettings.
+    the block has no attention over an encoder, as in a language model. The keywords are the fields
+    of BlockSettings.
 
     >>> block = DecoderBlock(8, heads=2, ff_dim=16, l_max=3, encoder_dim=8)
     >>> block(torch.randn(1, 5, 8), encoder_states=torch.randn(1, 7, 8)).shape
@@ -221,7 +227,7 @@ class DecoderBlock(_Block):
         device: torch.device | str | None = None,
         rollback: int = 0,
     ) -> Any:
-        """The state before the first token: the mixer's, nothing else in a block has a past."""
+        """Return the state before the first token. Only the mixer of a block has a state."""
         mixer = self.mixer_unit.mixer
         return mixer.empty_state(batch, dtype=dtype, device=device, rollback=rollback)
 
@@ -239,8 +245,9 @@ class DecoderBlock(_Block):
     ) -> Any:
         """Read x, and the encoder_states (B, S, encoder_dim) if the block attends to an encoder.
 
-        Many steps project them once: a ProjectedStates of B sentences serves x of B * n beams. The
-        weights of the attention over the encoder (B * n, H, T, S) are appended to `attentions`.
+        A generation of many steps projects the encoder_states once and passes ProjectedStates. If
+        they hold B sentences, x may have B * n rows for n beams. The weights of the attention over
+        the encoder (B * n, H, T, S) are appended to `attentions`.
         """
         projected = self._project(encoder_states, encoder_padding_mask)
         padding = dict(lengths=lengths, padding_mask=padding_mask, cu_seqlens=cu_seqlens)
@@ -273,10 +280,13 @@ class DecoderBlock(_Block):
         if not isinstance(states, ProjectedStates):
             return self.cross_attention.project(states, padding_mask)
         if padding_mask is not None:
-            raise ValueError("ProjectedStates know their padding: give the mask to project()")
+            raise ValueError("ProjectedStates contain their padding: pass the mask to project()")
         return states
 
 
 def _as_bool(mask: Tensor) -> Tensor:
-    """True where a mask hides: torch.nn.TransformerEncoder passes masks on as 0 and -infinity."""
+    """Return a mask that is True at hidden tokens.
+
+    torch.nn.TransformerEncoder passes masks to its layers as 0 and -infinity.
+    """
     return mask if mask.dtype == torch.bool else mask == -torch.inf

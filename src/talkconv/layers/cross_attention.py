@@ -12,14 +12,17 @@ from talkconv.network_settings import NetworkSettings
 
 @dataclass(frozen=True)
 class ProjectedStates:
-    """Keys and values of the encoder's states, made once a sentence: (B, H, S, R) each."""
+    """The keys and values of the encoder's states, (B, H, S, R) each, made once per sentence."""
 
     keys: Tensor
     values: Tensor
     exists: Tensor | None  # (B, 1, 1, S), False at padding
 
     def reorder(self, index: Tensor) -> "ProjectedStates":
-        """Sentence k becomes what sentence index[k] was; beams within a sentence need none."""
+        """Return states in which sentence k is the former sentence index[k].
+
+        When beams change places within their sentence, nothing needs to be reordered.
+        """
         exists = None if self.exists is None else self.exists.index_select(0, index)
         return ProjectedStates(
             self.keys.index_select(0, index), self.values.index_select(0, index), exists
@@ -27,10 +30,10 @@ class ProjectedStates:
 
 
 class CrossAttention(nn.Module):
-    """x (B * n, t, dim) over the encoder's states of B sentences -> (B * n, t, dim).
+    """Attends to the encoder's states of B sentences: x (B * n, t, dim) -> (B * n, t, dim).
 
-    The n beams of a sentence are adjacent rows of x. They ask as one longer row of n * t queries:
-    queries do not see one another, so that the encoder's states need not be repeated.
+    The n beams of a sentence are adjacent rows of x. Queries do not see one another, so the beams
+    are computed as one row of n * t queries, and the encoder's states need not be repeated.
 
     >>> attention = CrossAttention(8, heads=2)
     >>> projected = attention.project(torch.randn(1, 7, 8))
@@ -53,7 +56,8 @@ class CrossAttention(nn.Module):
         self.heads = heads
         self.encoder_dim = dim if encoder_dim is None else encoder_dim
         self.attention_dropout = attention_dropout
-        # as if the three were one layer: scores start no larger than those of self-attention
+        # With this gain the weights start as if the three layers were one, as in self-attention,
+        # so that the first scores are no larger than there.
         gain = 0.5**0.5
         self.to_query = init_linear(nn.Linear(dim, dim), gain)
         self.to_key = init_linear(nn.Linear(self.encoder_dim, dim), gain)
@@ -107,7 +111,7 @@ class CrossAttention(nn.Module):
         return by_row
 
     def _queries(self, x: Tensor, projected: ProjectedStates) -> Tensor:
-        """x (B * n, t, dim) -> (B, H, n * t, R)"""
+        """Return the queries: x (B * n, t, dim) -> (B, H, n * t, R)."""
         rows, t, _ = x.shape
         B = projected.keys.shape[0]
         beams = rows // B if B else 0
@@ -119,7 +123,7 @@ class CrossAttention(nn.Module):
         return self._split(self.to_query(x).view(B, beams * t, self.dim))
 
     def _split(self, x: Tensor) -> Tensor:
-        """(B, T, dim) -> (B, H, T, R)"""
+        """Split the channels into heads: (B, T, dim) -> (B, H, T, R)."""
         heads: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
         return heads
 

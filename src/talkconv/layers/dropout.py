@@ -1,4 +1,4 @@
-"""Dropout: torch's layer on our operation, which stores no mask."""
+"""Dropout: torch's layer with our operation inside, which stores no mask."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from talkconv.ops.dropout import dropout
 
 
 class Dropout(nn.Dropout):
-    """Behaves as torch.nn.Dropout; on a CPU it takes less time and no memory for a mask.
+    """Behaves like torch.nn.Dropout. On a CPU it takes less time, and no memory for a mask.
 
     >>> Dropout(0.1).eval()(Tensor([1.0, 2.0]))
     tensor([1., 2.])

@@ -1,4 +1,4 @@
-"""What light and dynamic convolutions share: softmaxed kernels of fixed width on a stream."""
+"""The common base of light and dynamic convolutions: kernels of fixed width after a softmax."""
 
 from dataclasses import dataclass
 
@@ -26,10 +26,10 @@ class KernelState(StreamTail):
 
 
 class KernelConv(Mixer):
-    """Each head's channels, convolved with a kernel whose weights add up to 1.
+    """Convolves the channels of each head with a kernel whose weights add up to 1.
 
-    A causal kernel ends with its token; others have it in the middle, kernel_size // 2 tokens
-    before it. Weights that fall on tokens that do not exist are lost, not shared out.
+    A causal kernel ends at its token. Other kernels start kernel_size // 2 tokens before it.
+    Weights that fall outside the sequence are dropped; the others do not grow to replace them.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class KernelConv(Mixer):
         return KernelState(tokens, self.kernel_size, rollback, seen=0)
 
     def kernels(self, x: Tensor) -> Tensor:
-        """x (B, T, dim) -> weights (B, T, H, K), or (H, K) when all tokens have the same."""
+        """Return the kernels of x (B, T, dim): (B, T, H, K), or (H, K) if all tokens share them."""
         raise NotImplementedError
 
     def _mix(self, x: Tensor, lengths: Tensor | None, padding_mask: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""A mixer by its name: any row of the paper's tables is one word."""
+"""Makes a mixer by its name, so that one word of a config selects any row of the paper's tables."""
 
 from talkconv.layers.dynamic_conv import DynamicConv
 from talkconv.layers.light_conv import LightConv
@@ -20,10 +20,10 @@ def make_mixer(
     attention_dropout: float = NetworkSettings.attention_dropout,
     normalize: bool = NetworkSettings.normalize,
 ) -> Mixer:
-    """One of MIXERS, causal when r_max=0. Each takes the dropout that is its own.
+    """Make one of MIXERS. It is causal if r_max=0, and uses only the dropout of its own kind.
 
-    Kernels of "light" and "dynamic" are as wide as the widest window, l_max + r_max + 1 tokens;
-    "attention" sees all tokens, whatever the windows.
+    The kernels of "light" and "dynamic" have the width of the widest window, l_max + r_max + 1
+    tokens. "attention" sees all tokens, whatever l_max and r_max are.
 
     >>> make_mixer("dynamic", 8, heads=2, l_max=3, r_max=0).kernel_size
     4
@@ -37,8 +37,8 @@ def make_mixer(
         raise ValueError(f"mixer must be one of {', '.join(MIXERS)}; got {kind!r}")
     if not causal and l_max != r_max:
         raise ValueError(
-            f"mixer {kind!r} has its tokens in the middle of their kernels (l_max = r_max) or at "
-            f"the end (r_max = 0), got {l_max=}, {r_max=}"
+            f"mixer {kind!r} needs l_max = r_max (each token is in the middle of its kernel) or "
+            f"r_max = 0 (it is at the end), got {l_max=}, {r_max=}"
         )
     convolution = LightConv if kind == "light" else DynamicConv
     return convolution(dim, heads, l_max + r_max + 1, causal=causal, weight_dropout=weight_dropout)

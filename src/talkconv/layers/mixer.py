@@ -1,7 +1,7 @@
-"""What every mixer is: a module that lets the tokens of a sequence see one another.
+"""Mixer: the base of all modules that combine the tokens of a sequence with one another.
 
-TaLKConv, SelfAttention, LightConv and DynamicConv answer to the same call, so that a network takes
-any of them. Here are the call, its checks, and what "padding" and "packed" mean to all of them.
+TaLKConv, SelfAttention, LightConv and DynamicConv are called in the same way, so that a network can
+use any of them. This file defines the call, its checks, and the meaning of padded and packed.
 """
 
 from typing import Any, Protocol
@@ -13,36 +13,41 @@ from talkconv.ops.windows import Packing
 
 
 class MixerState(Protocol):
-    """What a stream keeps of its past. Methods return a new state and leave the old one valid."""
+    """The part of a stream's past that a mixer keeps.
+
+    Methods return a new state and leave the old one valid.
+    """
 
     @property
     def seen(self) -> int:
-        """How many tokens went by, padding included."""
+        """The number of tokens read so far, padding included."""
         ...
 
     def reorder(self, index: Tensor) -> "MixerState":
-        """Row k becomes what row index[k] was, as beams are picked."""
+        """Return a state in which row k is the former row index[k], to select beams."""
         ...
 
     def repeat(self, n: int) -> "MixerState":
-        """Each row n times in a row, as beams are opened."""
+        """Return a state with n adjacent copies of each row, to start n beams."""
         ...
 
     def crop(self, tokens: int) -> "MixerState":
-        """Take back the last `tokens` tokens."""
+        """Return the state before the last `tokens` tokens."""
         ...
 
 
 class Mixer(nn.Module):
-    """x (B, T, dim) -> (B, T, dim); with `state`, the next tokens of a stream -> (out, new state).
+    """Mixes tokens: x (B, T, dim) -> (B, T, dim).
 
-    Padding adds nothing to other tokens; what comes out at padding is finite and means nothing.
-    `lengths` (B,) ends the sequences of a batch; `padding_mask` (B, T), True at padding, may pad
-    either side; with `cu_seqlens` (S + 1,) the sequences lie end to end in x (N, dim). A stream is
-    padded on its left alone, by `padding_mask`.
+    With `state`, x is the next tokens of a stream, and the result is (out, new state).
+    Padding adds nothing to other tokens, and the outputs at padding are finite but meaningless.
+    Padding is given in one of three ways. `lengths` (B,) are the lengths of the sequences.
+    `padding_mask` (B, T) is True at padding, which may be on either side. With `cu_seqlens`
+    (S + 1,), the sequences lie end to end in x (N, dim). A stream can be padded on the left only,
+    with `padding_mask`.
     """
 
-    batch_first = True  # torch.nn.TransformerEncoder asks its layers
+    batch_first = True  # torch.nn.TransformerEncoder reads this from its layers
 
     def __init__(self, dim: int, heads: int, *, causal: bool) -> None:
         super().__init__()
@@ -78,7 +83,7 @@ class Mixer(nn.Module):
         device: torch.device | str | None = None,
         rollback: int = 0,
     ) -> Any:
-        """The state before the first token; crop() can then take back up to `rollback` tokens."""
+        """Return the state before the first token. crop() can later remove `rollback` tokens."""
         raise NotImplementedError
 
     def _mix(self, x: Tensor, lengths: Tensor | None, padding_mask: Tensor | None) -> Tensor:
@@ -94,9 +99,9 @@ class Mixer(nn.Module):
     def _default_place(
         self, dtype: torch.dtype | None, device: torch.device | str | None
     ) -> tuple[torch.dtype, torch.device | str]:
-        """Where a state lives unless told: where the parameters do."""
+        """Return the dtype and device of a state. The default is those of the parameters."""
         if dtype is not None and device is not None:
-            # quantized layers have no parameters to ask
+            # quantized layers have no parameters
             return dtype, device
         parameter = next(self.parameters())
         dtype = parameter.dtype if dtype is None else dtype
@@ -104,12 +109,12 @@ class Mixer(nn.Module):
 
     def _check(self, x: Tensor, given: dict[str, Tensor]) -> None:
         if len(given) > 1:
-            raise ValueError(f"give one of lengths, padding_mask, cu_seqlens; got {list(given)}")
+            raise ValueError(f"pass one of lengths, padding_mask, cu_seqlens; got {list(given)}")
         dims, shape = (2, "(N, dim)") if "cu_seqlens" in given else (3, "(B, T, dim)")
         if x.dim() != dims or x.shape[-1] != self.dim:
             raise ValueError(
                 f"x must be {shape} with dim = {self.dim}, got {tuple(x.shape)}; "
-                "packed sequences (N, dim) come with cu_seqlens"
+                "packed sequences (N, dim) need cu_seqlens"
             )
         lengths = given.get("lengths")
         if lengths is not None and lengths.shape != x.shape[:1]:
@@ -126,27 +131,27 @@ class Mixer(nn.Module):
     def _check_stream(self, lengths: Tensor | None, cu_seqlens: Tensor | None) -> None:
         if not self.causal:
             raise ValueError(
-                f"state= needs a causal mixer (r_max=0), this {type(self).__name__} looks ahead"
+                f"state= needs a causal mixer (r_max=0), but this {type(self).__name__} looks ahead"
             )
         if lengths is not None or cu_seqlens is not None:
             raise ValueError(
-                "state= takes padding_mask alone: a stream has no end for lengths or cu_seqlens "
-                "to tell. Pad prompts on their left"
+                "state= can be combined with padding_mask only: a stream has no end, so lengths "
+                "and cu_seqlens mean nothing. Pad prompts on the left"
             )
 
 
 def mask_after(lengths: Tensor, T: int) -> Tensor:
-    """lengths (B,) -> padding mask (B, T), True at and after each length."""
+    """Return the padding mask (B, T) of lengths (B,). It is True from each length on."""
     return torch.arange(T, device=lengths.device) >= lengths[:, None]
 
 
 def zero_padding(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """x (B, T, C) with zeros at padding: to a sum, a token that does not exist."""
+    """Return x (B, T, C) with zeros at padding, so that padding adds nothing to a sum."""
     return x if padding_mask is None else x.masked_fill(padding_mask[..., None], 0)
 
 
 def init_linear(linear: nn.Linear, gain: float = 1.0) -> nn.Linear:
-    """Xavier-uniform weights and a bias of 0, as the authors start every linear layer."""
+    """Start a linear layer as the authors do, with Xavier-uniform weights and a bias of 0."""
     nn.init.xavier_uniform_(linear.weight, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)

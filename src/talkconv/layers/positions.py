@@ -20,7 +20,7 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, dim: int, padding_idx: int = 1) -> None:
         super().__init__()
         if dim < 4:
-            raise ValueError(f"dim must be at least 4, two frequencies, got {dim}")
+            raise ValueError(f"dim must be at least 4 to hold two frequencies, got {dim}")
         self.dim = dim
         self.padding_idx = padding_idx
 
@@ -29,7 +29,7 @@ class SinusoidalPositions(nn.Module):
     ) -> Tensor:
         """Return x with its positions, in the dtype and on the device of x.
 
-        `start` is how many tokens, padding aside, came before: one number, or (B,) of them.
+        `start` is the number of tokens before x without padding: one number, or one per row (B,).
         padding_mask (B, T) is True at padding.
         """
         if x.dim() != 3 or x.shape[-1] != self.dim:
@@ -71,7 +71,7 @@ class SinusoidalPositions(nn.Module):
     def _frequencies(self, device: torch.device | str | None) -> Tensor:
         """Return the frequencies (dim // 2,) from 1 down to 1/10000.
 
-        They are no buffer, because a network in half precision would round it.
+        They are not a buffer, because a network in half precision would round them.
         """
         half = self.dim // 2
         steps = torch.arange(half, dtype=torch.float32, device=device)

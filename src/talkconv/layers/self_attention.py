@@ -1,4 +1,4 @@
-"""Softmax self-attention, the Transformer's mixer, with the cache of keys and values it needs."""
+"""Softmax self-attention, the mixer of the Transformer, with its cache of keys and values."""
 
 from dataclasses import dataclass, replace
 
@@ -10,14 +10,14 @@ from talkconv.layers.attend import attend
 from talkconv.layers.mixer import Mixer, init_linear, mask_after
 from talkconv.network_settings import NetworkSettings
 
-# Fewest tokens that a cache makes room for at a time.
+# The smallest number of tokens that a cache has room for.
 ROOM = 64
 
 
 class _Cache:
-    """Keys and values of `used` tokens in (2, B, H, capacity, R), and which of them are padding.
+    """The keys and values of `used` tokens, (2, B, H, capacity, R), and their padding.
 
-    States of one stream share it: each knows how many of the rows are its own.
+    The states of one stream share a cache. Each state knows how many tokens belong to it.
     """
 
     def __init__(self, pairs: Tensor, padding: Tensor | None, used: int) -> None:
@@ -32,10 +32,10 @@ class _Cache:
 
 @dataclass(frozen=True)
 class KeyValueState:
-    """The keys and values of all `seen` tokens. It grows: what the convolutions are compared to.
+    """The keys and values of all `seen` tokens. Unlike the state of a convolution, it grows.
 
-    Steps write behind the last token of a cache shared by the states of a stream, so that no step
-    copies the past; where a stream forks (two steps from one state), the second copies.
+    The states of a stream share a cache, and a step writes after its last token, so that it need
+    not copy the past. If two steps start from the same state, the second one copies it.
     """
 
     cache: _Cache
@@ -51,27 +51,27 @@ class KeyValueState:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> "KeyValueState":
-        """`channels` are those of one head."""
+        """Return the state before the first token. `channels` is the number of one head."""
         pairs = torch.empty(2, batch, heads, 0, channels, dtype=dtype, device=device)
         return cls(_Cache(pairs, None, used=0), seen=0)
 
     @property
     def keys(self) -> Tensor:
-        """(B, H, seen, R)"""
+        """The keys (B, H, seen, R)."""
         return self.cache.pairs[0, :, :, : self.seen]
 
     @property
     def values(self) -> Tensor:
-        """(B, H, seen, R)"""
+        """The values (B, H, seen, R)."""
         return self.cache.pairs[1, :, :, : self.seen]
 
     @property
     def padding(self) -> Tensor | None:
-        """(B, seen), True at padding; None where there never was any."""
+        """The padding mask (B, seen), True at padding, or None if there has been no padding."""
         return None if self.cache.padding is None else self.cache.padding[:, : self.seen]
 
     def append(self, pairs: Tensor, padding: Tensor | None) -> "KeyValueState":
-        """The state after t more tokens: pairs (2, B, H, t, R), padding (B, t)."""
+        """Return the state after t more tokens: pairs (2, B, H, t, R), padding (B, t)."""
         if pairs.shape[1] != self.cache.pairs.shape[1]:
             raise ValueError(
                 f"the state holds {self.cache.pairs.shape[1]} sequences, got {pairs.shape[1]}; "
@@ -79,7 +79,7 @@ class KeyValueState:
             )
         total = self.seen + pairs.shape[3]
         if torch.is_grad_enabled() and (pairs.requires_grad or self.cache.pairs.requires_grad):
-            # autograd has saved the rows of the past, so nothing may be written beside them
+            # Autograd has saved the tensor of the past tokens, so it must not be written to.
             cache = self._joined(pairs, padding)
         else:
             fits = self.cache.used == self.seen and total <= self.cache.capacity
@@ -104,7 +104,7 @@ class KeyValueState:
         return _Cache(torch.cat((past, pairs), dim=3), old, used=self.seen + t)
 
     def _roomier(self, total: int) -> _Cache:
-        """A copy of this state's rows with room for `total` tokens and as many again."""
+        """Return a copy of this state's tokens with room for twice `total` tokens."""
         old = self.cache.pairs
         capacity = max(2 * total, ROOM)
         pairs = old.new_empty(*old.shape[:3], capacity, old.shape[4])
@@ -115,8 +115,8 @@ class KeyValueState:
         return _Cache(pairs, padding, used=self.seen)
 
     def reorder(self, index: Tensor) -> "KeyValueState":
-        """Row k becomes what row index[k] was, as beams are picked."""
-        # some room for the steps to come, little beside what must be copied
+        """Return a state in which row k is the former row index[k], to select beams."""
+        # A little room for the next steps costs little compared with the tokens to copy.
         rows = min(self.seen + max(self.seen // 8, 8), self.cache.capacity)
         pairs = self.cache.pairs[:, :, :, :rows].index_select(1, index)
         padding = self.cache.padding
@@ -124,7 +124,7 @@ class KeyValueState:
         return replace(self, cache=_Cache(pairs, padding, used=self.seen))
 
     def repeat(self, n: int) -> "KeyValueState":
-        """Each row n times in a row, as beams are opened."""
+        """Return a state with n adjacent copies of each row, to start n beams."""
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         pairs = self.cache.pairs
@@ -132,7 +132,7 @@ class KeyValueState:
         return self.reorder(index.repeat_interleave(n))
 
     def crop(self, tokens: int) -> "KeyValueState":
-        """Take back the last `tokens` tokens."""
+        """Return the state before the last `tokens` tokens."""
         if not 0 <= tokens <= self.seen:
             raise ValueError(f"crop can take back 0 .. {self.seen} tokens here, got {tokens}")
         return replace(self, seen=self.seen - tokens)
@@ -155,7 +155,7 @@ class SelfAttention(Mixer):
     ) -> None:
         super().__init__(dim, heads, causal=causal)
         self.attention_dropout = attention_dropout
-        # over the three at once, Xavier's bound is the one of separate layers with gain 1/sqrt(2)
+        # For the three in one layer, Xavier's bound is that of separate layers with gain 1/sqrt(2).
         self.to_qkv = init_linear(nn.Linear(dim, 3 * dim))
         self.to_out = init_linear(nn.Linear(dim, dim))
 
@@ -167,7 +167,10 @@ class SelfAttention(Mixer):
         device: torch.device | str | None = None,
         rollback: int = 0,
     ) -> KeyValueState:
-        """All tokens are kept, so that any number can be taken back whatever `rollback`."""
+        """Return the state before the first token.
+
+        It keeps all tokens, so crop() can remove any number of them, whatever `rollback` is.
+        """
         dtype, device = self._default_place(dtype, device)
         channels = self.dim // self.heads
         return KeyValueState.empty(batch, self.heads, channels, dtype=dtype, device=device)
@@ -189,7 +192,8 @@ class SelfAttention(Mixer):
         queries, pairs = self._project(x)
         state = state.append(pairs, padding_mask)
         t = x.shape[1]
-        # one token sees all that came; the first tokens of a stream are a sequence of their own
+        # One token sees all tokens before it, and the first tokens of a stream are an ordinary
+        # causal sequence. Neither needs a mask unless there is padding.
         mask = None
         if 1 < t < state.seen or (t > 1 and state.padding is not None):
             mask = _causal_mask(t, state.seen, x.device)
@@ -200,7 +204,7 @@ class SelfAttention(Mixer):
         return self._attend(queries, state.keys, state.values, mask, is_causal), state
 
     def _project(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries (B, H, T, R); keys and values as one (2, B, H, T, R)."""
+        """Return queries (B, H, T, R), and keys and values in one tensor (2, B, H, T, R)."""
         qkv = self.to_qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         return qkv[0], qkv[1:]
 
@@ -223,6 +227,9 @@ class SelfAttention(Mixer):
 
 
 def _causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
-    """(queries, keys), True where a query may look; the queries are the last of the keys."""
+    """Return a mask (queries, keys) that is True where a query may look.
+
+    The queries belong to the last tokens of the keys.
+    """
     token = torch.arange(keys, device=device)
     return token <= token[keys - queries :, None]

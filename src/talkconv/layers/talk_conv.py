@@ -1,4 +1,4 @@
-"""TaLKConv: each token predicts how far it looks, the operation sums what it sees."""
+"""TaLKConv: each token predicts its window, and the operation sums the tokens in the window."""
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +13,9 @@ from talkconv.ops.talk_conv import talk_conv
 class TaLKConv(Mixer):
     """Time-aware Large Kernel convolution: x (B, T, dim) -> (B, T, dim).
 
-    One linear layer predicts the offsets of all heads from all channels. Dropout scales the
-    survivors up, so that windows may pass l_max and r_max in training. r_max=0 is causal.
+    One linear layer predicts the offsets of all heads from all channels. Dropout scales up the
+    offsets that it keeps, so in training windows may be wider than l_max and r_max. With r_max=0
+    the layer is causal.
 
     >>> layer = TaLKConv(8, heads=2, l_max=3, r_max=0).eval()
     >>> x = torch.randn(1, 5, 8)
@@ -48,7 +49,7 @@ class TaLKConv(Mixer):
 
     @property
     def max_offset(self) -> float:
-        """The largest offset there can be: 1, or what dropout scales it to in training."""
+        """The largest possible offset: 1, or 1 / (1 - dropout) in training."""
         return 1 / (1 - self.offset_dropout.p) if self.training else 1.0
 
     def empty_state(
@@ -71,9 +72,9 @@ class TaLKConv(Mixer):
         )
 
     def offsets(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """x (..., dim) -> left and right (..., H); right is None when causal."""
+        """Return left and right (..., H) of x (..., dim). right is None in a causal layer."""
         logits = self.to_offsets(x)
-        # an offset of a half-precision layer would move its window's edge by tenths of a token
+        # Rounding an offset to half precision would move the window's edge by tenths of a token.
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         offsets = self.offset_dropout(logits.sigmoid())
         if self.causal:
