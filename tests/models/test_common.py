@@ -267,7 +267,7 @@ def test_cross_attentions_are_weights_over_the_source(name):
 @pytest.mark.parametrize("name", ["lm", "states of an encoder", "texts", "tokens"])
 def test_attentions_of_a_network_without_attention_are_refused(name):
     model = make(name)
-    with pytest.raises(ValueError, match=r"which this network does not have.*layer.offsets"):
+    with pytest.raises(ValueError, match=r"this network has no such attention.*layer.offsets"):
         model(**inputs_of(model), output_attentions=True)
 
 

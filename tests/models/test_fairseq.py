@@ -78,7 +78,7 @@ def test_a_file_cut_short_is_refused(tmp_path, kept, zipped):
     content = {"args": ARGS, "model": {"w": torch.ones(1000)}}
     path = save(tmp_path / "c.pt", content, _use_new_zipfile_serialization=zipped)
     path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
-    with pytest.raises(CheckpointError, match=r"cut short.*Fetch it again"):
+    with pytest.raises(CheckpointError, match=r"cut short.*Download it again"):
         read_checkpoint(path)
 
 
@@ -87,9 +87,9 @@ def test_foreign_files_are_refused(tmp_path):
     text.write_text("no checkpoint at all\n" * 50)
     archive = tmp_path / "archive.pt"
     with zipfile.ZipFile(archive, "w") as zipped:
-        zipped.writestr("a.txt", "no checkpoint")
+        zipped.writestr("a.txt", "not a checkpoint")
     for path in (text, archive):
-        with pytest.raises(CheckpointError, match="is no checkpoint"):
+        with pytest.raises(CheckpointError, match="is not a checkpoint"):
             read_checkpoint(path)
     with pytest.raises(CheckpointError, match="is not a file"):
         read_checkpoint(tmp_path / "missing.pt")

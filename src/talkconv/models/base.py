@@ -69,7 +69,7 @@ class TaLKConvPreTrainedModel(PreTrainedModel):
         if two or self.config.adaptive_cutoffs:
             kind = "two vocabularies" if two else "adaptive embeddings"
             raise NotImplementedError(
-                f"a network of {kind} cannot be resized: make a new one with its own sizes in the "
+                f"a network of {kind} cannot be resized: make a new one with the new sizes in the "
                 "config (vocab_size, encoder_vocab_size, adaptive_cutoffs)"
             )
         self.config.encoder_vocab_size = None
@@ -80,16 +80,16 @@ class TaLKConvPreTrainedModel(PreTrainedModel):
 
 
 def padding_of(attention_mask: Tensor | None, tokens: int) -> Tensor | None:
-    """Return the padding (B, T), True at padding, of the last `tokens` columns of a mask."""
+    """Return a mask (B, T) that is True at padding, made of the last `tokens` columns."""
     return None if attention_mask is None else attention_mask[:, -tokens:] == 0
 
 
 def refuse_attentions(wanted: bool) -> None:
-    """Raise a ValueError if weights of attention are wanted where there are none."""
+    """Raise a ValueError if a network without attention weights is asked for them."""
     if wanted:
         raise ValueError(
-            "output_attentions=True gives the attention of a decoder over its encoder, which this "
-            "network does not have. The windows of a TaLKConv layer are layer.offsets(x)"
+            "output_attentions=True gives the attention of a decoder over its encoder, and this "
+            "network has no such attention. layer.offsets(x) gives the windows of a TaLKConv layer"
         )
 
 

@@ -94,10 +94,11 @@ _CRITERIA = (MaxLengthCriteria, EosTokenCriteria)
 def with_length(
     defaults: GenerationConfig, given: GenerationConfig | None, kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return `kwargs` such that a length which the call names is not overruled by the network's.
+    """Return `kwargs` in which a length given by the call takes precedence over the network's.
 
     transformers prefers max_new_tokens to max_length and min_new_tokens to min_length, even if only
-    the network's own settings have the former. Our limits by the length of the source go, too.
+    the network's own settings have the former. A length in the call also removes our own limits,
+    which depend on the length of the source.
     """
     kwargs = dict(kwargs)
 
@@ -188,7 +189,10 @@ def _beam_settings(config: GenerationConfig, prompt: int) -> BeamSettings:
 def _limits(
     config: GenerationConfig, settings: BeamSettings, prompt: int, lengths: list[int]
 ) -> Ints | None:
-    """Return the most tokens of each output by the lengths of their sources, if limited."""
+    """Return the largest number of tokens of each output, which depends on its source's length.
+
+    Return None if there is no such limit.
+    """
     max_ratio, max_extra = (getattr(config, name, None) for name in ("max_ratio", "max_extra"))
     if max_ratio is None or max_extra is None:
         return None
@@ -203,7 +207,7 @@ def _limits(
 
 
 def _lengths(states: Tensor, mask: Tensor | None) -> list[int]:
-    """Return the tokens of each source: states (B, S, dim), mask (B, S) 0 at padding."""
+    """Return the number of tokens of each source: states (B, S, dim), mask (B, S) 0 at padding."""
     if mask is None:
         return [states.shape[1]] * len(states)
     lengths: list[int] = mask.sum(dim=1).tolist()
@@ -224,7 +228,7 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def _check_rules(processors: LogitsProcessorList, criteria: StoppingCriteriaList) -> None:
-    """Raise an error if transformers made more of the known settings than our search follows."""
+    """Raise an error if transformers made rules of the settings that our search does not know."""
     strange = [type(each) for each in processors if type(each) not in _PROCESSORS]
     strange += [type(each) for each in criteria if type(each) not in _CRITERIA]
     if strange:

@@ -1,7 +1,7 @@
-"""What generation keeps of the tokens that went by: `past_key_values`, of constant size.
+"""The cache of generation, `past_key_values`. Its size does not grow with the generated text.
 
-A TaLK layer keeps the few tokens that its windows can reach, whatever has been generated. The keys
-and values of the encoder's states are kept once a sentence, not once a beam.
+A TaLK layer keeps only the tokens that its windows can reach. The keys and values of the encoder's
+states are kept once for each sentence, not once for each beam.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class TaLKConvCache(Cache):
 
     The rows of the states are beams, and `reorder_cache` chooses among them. The projected states
     have a row for each sentence. Beams never change their sentence, so these rows never move. A
-    cache without states is one before the first token: the network makes them at its first call.
+    new cache has no states; the network makes them at its first call.
     """
 
     def __init__(
@@ -27,21 +27,21 @@ class TaLKConvCache(Cache):
         super().__init__(layers=[])
         self.states = [] if states is None else states
         self.projected = projected
-        # (B,) tokens of padding that went by in each row; None where there never were any
+        # the number of padding tokens read so far in each row, (B,); None if there were none
         self.padding: Tensor | None = None
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """How many tokens went by, padding included."""
+        """Return the number of tokens read so far, padding included."""
         seen: int = self.states[layer_idx].seen if self.states else 0
         return seen
 
     def get_max_length(self, layer_idx: int | None = None) -> int:
-        """-1: there is no longest sequence."""
+        """Return -1, which means that the length of a sequence is not limited."""
         return -1
 
     @property
     def tokens(self) -> int | Tensor:
-        """How many tokens went by, padding aside: one number, or (B,) where rows differ."""
+        """The number of tokens read so far without padding: one number, or (B,) if rows differ."""
         seen = self.get_seq_length()
         return seen if self.padding is None else seen - self.padding
 
@@ -51,23 +51,23 @@ class TaLKConvCache(Cache):
         self.padding = count if self.padding is None else self.padding + count
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Row k becomes what row beam_idx[k] was; beams stay with their sentence."""
+        """Put the former row beam_idx[k] into row k. Both must belong to the same sentence."""
         self._each(lambda state: state.reorder(beam_idx))
         self.padding = None if self.padding is None else self.padding.index_select(0, beam_idx)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Each row `repeats` times in a row, as beams are opened."""
+        """Make `repeats` adjacent copies of each row, to start beams."""
         self._each(lambda state: state.repeat(repeats))
         self.padding = None if self.padding is None else self.padding.repeat_interleave(repeats)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keep these rows; sentences too, where each has one row."""
+        """Keep these rows of the states and of the sentences. Each sentence must have one row."""
         self.reorder_cache(indices)
         if self.projected is not None:
             self.projected = [each.reorder(indices) for each in self.projected]
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Take back the last tokens; transformers counts them with a minus."""
+        """Remove the last tokens. transformers passes their number as a negative one."""
         self._each(lambda state: state.crop(abs(tokens_to_remove)))
 
     def _each(self, change: Callable[[Any], Any]) -> None:

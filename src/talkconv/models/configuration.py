@@ -39,16 +39,16 @@ class TaLKConvConfig(NetworkSettings, PreTrainedConfig):
     eos_token_id: int | list[int] | None = 2
     # a translation starts with the end of the one before, as in the authors' toolkit
     decoder_start_token_id: int | None = 2
-    # how a classifier of whole texts makes one state of all: their mean, or the largest values
+    # how a classifier of whole texts pools the states of all tokens: "mean" or "max"
     pooling: str = "mean"
-    # on the states that a classifier reads; None means the same as dropout
+    # the dropout on the states that a classifier reads; None means the value of `dropout`
     classifier_dropout: float | None = None
 
     def __post_init__(self, **kwargs: Any) -> None:
         self.fill_in()
         self.is_encoder_decoder = self.has_encoder and self.has_decoder
         _check_spelling(kwargs, [field.name for field in fields(self)])
-        # NetworkSettings has the other __post_init__, whose two parts stand around this one
+        # NetworkSettings has a __post_init__ too; its two parts are called before and after this
         PreTrainedConfig.__post_init__(self, **kwargs)
         self.check()
         if self.pooling not in POOLINGS:

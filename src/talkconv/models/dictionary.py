@@ -1,4 +1,4 @@
-"""fairseq's dictionaries as tokenizers: one word a line, the most frequent first."""
+"""Makes tokenizers of fairseq's dictionaries, which have one word a line, most frequent first."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def read_dictionary(path: Path) -> list[str]:
-    """All words by id, the special ones first."""
+    """Return all words in the order of their ids, special words first."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -29,7 +29,7 @@ def read_dictionary(path: Path) -> list[str]:
 
 
 def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
-    """Splits at spaces, as these networks expect text that is tokenized and segmented already."""
+    """Return a tokenizer that splits at spaces. The text must be segmented already."""
     ids = {word: id for id, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -52,7 +52,7 @@ def encode_and_decode(
     )
     return Seq2SeqModelOutput(
         last_hidden_state=hidden[-1],
-        # the cache is no cache of keys and values, which transformers' type names
+        # transformers' type names a cache of keys and values, but ours is another kind of cache
         past_key_values=cache,  # type: ignore[arg-type]
         decoder_hidden_states=hidden if output_hidden_states else None,
         cross_attentions=None if attentions is None else tuple(attentions),  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def encode(
     inputs_embeds: Tensor | None = None,
     output_hidden_states: bool = False,
 ) -> BaseModelOutput:
-    """Run the encoder on sources, of which there must be some."""
+    """Run the encoder on the sources. Raise a ValueError if there are none."""
     if input_ids is None and inputs_embeds is None:
         raise ValueError("give input_ids, or encoder_outputs of an earlier call")
     encoded: BaseModelOutput = encoder(

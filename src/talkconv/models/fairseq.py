@@ -1,7 +1,7 @@
 """Reads checkpoints of the authors' networks, which fairseq wrote, and executes nothing in them.
 
-A checkpoint is a pickle, and a pickle is a program. This one is read by torch's weights-only
-unpickler, which calls nothing but what builds tensors and plain containers.
+A checkpoint is a pickle, and a pickle can run any program when it is read. It is read with torch's
+weights-only unpickler, which can only build tensors and plain containers.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from torch import Tensor
 from talkconv.models.configuration import TaLKConvConfig
 
 _CURE = (
-    "If you trust the file, open it once where it was trained and keep what is needed: "
+    "If you trust the file, open it once where it was trained and save only what is needed: "
     'torch.save({"args": checkpoint["args"], "model": checkpoint["model"]}, "plain.pt")'
 )
 
 
 class CheckpointError(ValueError):
-    """A file that is no checkpoint of the authors' networks; the message says what to do."""
+    """A file is not a checkpoint of the authors' networks. The message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Checkpoint:
 
 
 class _Ignored:
-    """Stands for a class of the training toolkit whose content no network needs."""
+    """Replaces a class of the training toolkit whose content is not needed for a network."""
 
     def __init__(self, *args: Any) -> None:
         pass
 
 
-# progress meters and numbers that training left beside the weights
+# classes of progress meters and numbers, which training saves with the weights
 _IGNORED = [
     *(f"fairseq.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter")),
     *(f"fairseq.logging.meters.{name}" for name in ("AverageMeter", "TimeMeter", "StopwatchMeter")),
@@ -56,7 +56,7 @@ _IGNORED = [
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """The settings and the float32 parameters of a fairseq checkpoint."""
+    """Read the settings and the parameters, in float32, of a fairseq checkpoint."""
     if not path.is_file():
         raise CheckpointError(f"{path} is not a file")
     content = _load(path)
@@ -64,7 +64,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         found = sorted(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise CheckpointError(
             f'{path} must be a fairseq checkpoint with "args" and "model", got {found}. '
-            "A state dict alone does not tell windows and heads: convert the original file"
+            "A state dict alone lacks the windows and heads: convert the original file"
         )
     args, weights = content["args"], content["model"]
     if not isinstance(args, argparse.Namespace):
@@ -87,11 +87,11 @@ def _load(path: Path) -> Any:
         if foreign:
             name = foreign.group(1) or foreign.group(2)
             raise CheckpointError(
-                f"{path} asks to run {name} while it is read, which no network needs: "
-                f"nothing was run and nothing was read. {_CURE}"
+                f"{path} would run {name} when it is read, which is not needed for a network. "
+                f"It was not run, and nothing was read. {_CURE}"
             ) from None
         raise _unreadable(path, error) from error
-    # a broken pickle can fail in any way
+    # a broken pickle can raise any exception
     except Exception as error:
         raise _unreadable(path, error) from error
 
@@ -99,13 +99,13 @@ def _load(path: Path) -> Any:
 def _unreadable(path: Path, error: Exception) -> CheckpointError:
     reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
     return CheckpointError(
-        f"{path} is no checkpoint, or it is cut short ({path.stat().st_size} bytes): {reason}. "
-        "Fetch it again and compare its size or checksum with the original's"
+        f"{path} is not a checkpoint, or it is cut short ({path.stat().st_size} bytes): {reason}. "
+        "Download it again and compare its size or checksum with the original's"
     )
 
 
 def config_of(checkpoint: Checkpoint) -> TaLKConvConfig:
-    """The settings of a network in our words."""
+    """Translate the settings of a checkpoint into a config."""
     try:
         common = _seq2seq(checkpoint) if checkpoint.is_seq2seq else _language_model(checkpoint)
         return TaLKConvConfig(**common, **_decoder(checkpoint.args))
@@ -116,7 +116,7 @@ def config_of(checkpoint: Checkpoint) -> TaLKConvConfig:
         ) from None
     except ValueError as error:
         raise CheckpointError(
-            f"the settings in {checkpoint.path} make no network: {error}"
+            f"no network can be made from the settings in {checkpoint.path}: {error}"
         ) from error
 
 
@@ -186,7 +186,7 @@ def _language_model(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _windows(side: str, args: dict[str, Any]) -> list[int]:
-    """l_max and r_max, one entry a layer; one entry in all stands for every layer."""
+    """Return the windows, one entry for each layer. A single entry stands for every layer."""
     windows, layers = list(args[f"{side}_kernel_size_list"]), args[f"{side}_layers"]
     windows = windows * layers if len(windows) == 1 else windows
     if len(windows) != layers:

@@ -1,4 +1,4 @@
-"""TaLKConvGenerativeModel: generation, as both networks that write text have it."""
+"""TaLKConvGenerativeModel: the generation of text, which two of our networks share."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from talkconv.search.network import Ints
 class TaLKConvGenerativeModel(TaLKConvPreTrainedModel, GenerationMixin):
     """A network that writes text: it has generate(), and a search can call it."""
 
-    # a constant state cannot go back as far as assisted generation may ask
+    # Assisted generation may remove more tokens than a state of constant size can.
     _is_stateful = True
 
     decoder: Decoder

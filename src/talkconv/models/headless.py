@@ -1,4 +1,4 @@
-"""TaLKConvModel: an encoder, a decoder, or both, without a head: tokens to states."""
+"""TaLKConvModel: an encoder, a decoder, or both, without a head. It turns tokens into states."""
 
 from typing import Any
 

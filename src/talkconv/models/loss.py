@@ -16,10 +16,10 @@ def smoothed_cross_entropy(
     pad_token_id: int | None,
     num_items: Tensor | int | None = None,
 ) -> Tensor:
-    """logits (B, T, V), labels (B, T) -> mean over the labels, or their sum by `num_items`.
+    """Return the mean loss of logits (B, T, V) over labels (B, T), or the sum / `num_items`.
 
-    Labels of -100 and of padding are left out. A trainer that accumulates gradients passes the
-    number of labels in all the batches of a step.
+    Labels of -100 and of padding are left out. A trainer that accumulates gradients passes
+    `num_items`, the number of labels in all batches of a step.
     """
     labels = without_padding(labels, pad_token_id).flatten()
     total: Tensor = _SmoothedCrossEntropy.apply(
@@ -38,8 +38,9 @@ def without_padding(labels: Tensor, pad_token_id: int | None) -> Tensor:
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The summed loss of logits (N, V) and labels (N,), with one copy of the logits each way.
+    """The sum of the losses of logits (N, V) and labels (N,).
 
+    It makes one copy of the logits in the forward and one in the backward, where
     torch.nn.functional.cross_entropy makes three in the backward alone. The logits of a batch are
     the largest tensors of a training step.
     """
@@ -72,7 +73,7 @@ def _grad_logits(grad_out: Tensor, logits: Tensor, labels: Tensor, smoothing: fl
     grads = logits.softmax(dim=-1)
     weight = (grad_out * counts).to(grads.dtype)[:, None]  # (N, 1)
     if torch.is_grad_enabled():
-        # a second derivative is wanted, and it follows the operations
+        # A second derivative is wanted, so autograd must see each operation.
         target = torch.full_like(grads, smoothing / grads.shape[1])
         target = target.scatter_add(
             1, labels.where(counts, 0)[:, None], torch.full_like(weight, 1 - smoothing)

@@ -74,7 +74,7 @@ def top_of_rows(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if groups < 4 * k:
         values, index = x.topk(k)
         return values, index
-    # group g holds columns g, g + groups, ...: maxima over them read whole rows
+    # Group g holds columns g, g + groups, ..., so that the maxima are computed on whole rows.
     grouped = x[:, : groups * GROUP].unflatten(1, (GROUP, groups))
     chosen = grouped.amax(dim=1).topk(k, sorted=False).indices  # (rows, k)
     members = grouped.gather(2, chosen[:, None].expand(-1, GROUP, -1)).flatten(1)

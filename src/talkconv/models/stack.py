@@ -47,8 +47,8 @@ class Stack(nn.Module):
     ) -> Tensor:
         """Return the input of the first block (B, T, dim).
 
-        inputs_embeds (B, T, dim) stand for embed_tokens(input_ids). `start` tokens, padding aside,
-        came before: one number, or (B,) of them.
+        inputs_embeds (B, T, dim) replace embed_tokens(input_ids). `start` is the number of tokens
+        before these without padding: one number, or one per row (B,).
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds, and not both")
@@ -67,7 +67,7 @@ class Stack(nn.Module):
             def call(x: Tensor, *values: Any) -> Any:
                 return block(x, **dict(zip(kwargs, values, strict=True)))
 
-            # reentrant checkpoints give gradients to positional arguments alone
+            # Reentrant checkpoints give gradients to positional arguments only.
             return self._gradient_checkpointing_func(call, x, *kwargs.values())
         return block(x, **kwargs)
 
@@ -174,7 +174,7 @@ class Decoder(Stack):
 
     def _empty_states(self, batch: int, *, rollback: int = 0) -> list[Any]:
         """Return the state of each block before the first token."""
-        # the embedding's place: blocks whose layers were quantized have no parameters
+        # Ask the embedding for dtype and device, since quantized blocks have no parameters.
         embedding = next(self.embed_tokens.parameters())
         place: dict[str, Any] = dict(dtype=embedding.dtype, device=embedding.device)
         return [block.empty_state(batch, rollback=rollback, **place) for block in self.blocks]

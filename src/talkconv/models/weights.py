@@ -1,4 +1,4 @@
-"""The parameters of the authors' networks under our names."""
+"""Loads the parameters of the authors' networks into ours, under our names."""
 
 import re
 
@@ -10,7 +10,7 @@ from talkconv.models.fairseq import Checkpoint, CheckpointError, config_of
 from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.models.seq2seq import TaLKConvForConditionalGeneration
 
-# (their name, ours), tried in order; a name that none of them matches is the same on both sides
+# (their name, our name), tried in order. A name that matches none of them is the same in both.
 _RENAMED = [
     (r"^(encoder|decoder)\.layer_norm\.", r"\1.norm."),
     (r"\.linear1\.", ".mixer_unit.in_proj."),
@@ -38,7 +38,7 @@ _TAIL_WORDS = re.compile(r"^decoder\.adaptive_softmax\.tail\.(\d+)\.2\.weight$")
 
 
 def network_of(checkpoint: Checkpoint) -> TaLKConvGenerativeModel:
-    """The network of a checkpoint, ready to use, in eval mode."""
+    """Make the network of a checkpoint, ready to use, in eval mode."""
     config = config_of(checkpoint)
     network = TaLKConvForConditionalGeneration if checkpoint.is_seq2seq else TaLKConvForCausalLM
     model: TaLKConvGenerativeModel = network(config).eval()
@@ -57,7 +57,7 @@ def network_of(checkpoint: Checkpoint) -> TaLKConvGenerativeModel:
 def _our_name(name: str) -> str:
     tail = _TAIL_WORDS.match(name)
     if tail:
-        # the softmax's own words of the first band are in its head
+        # The words of the first band belong to the head, so the first tail is band 1.
         return f"adaptive_softmax.words.{int(tail.group(1)) + 1}"
     for theirs, ours in _RENAMED:
         name, found = re.subn(theirs, ours, name)
@@ -69,7 +69,7 @@ def _our_name(name: str) -> str:
 def _drop_copies(
     checkpoint: Checkpoint, model: TaLKConvGenerativeModel, weights: dict[str, Tensor]
 ) -> None:
-    """A tied parameter is stored once for each of its places: one is enough if all agree."""
+    """Remove the copies of tied parameters. Raise an error if a copy differs from its source."""
     for copy, source in model.all_tied_weights_keys.items():
         stored = weights.pop(copy, None)
         original = weights.get(source)
@@ -77,8 +77,8 @@ def _drop_copies(
             continue
         if stored.shape != original.shape or not torch.equal(stored, original):
             raise CheckpointError(
-                f"{checkpoint.path} says that {copy} and {source} are one parameter, "
-                "but they differ in it: the file was put together from parts of others"
+                f"{checkpoint.path} says that {copy} and {source} are one parameter, but their "
+                "values differ: the file was put together from parts of other checkpoints"
             )
 
 
