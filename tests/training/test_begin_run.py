@@ -40,7 +40,7 @@ def test_a_vocabulary_of_another_run_is_refused(request_for, tmp_path):
     card = json.loads((other / "data.json").read_text())
     (other / "data.json").write_text(json.dumps({**card, "vocabulary": "another"}))
     with pytest.raises(
-        ValueError, match=r"another vocabulary than that of .*/other: give its own data"
+        ValueError, match=r"another vocabulary than that of .*/other: give the data of the run"
     ):
         run(Request(request.recipe, data=other, out=request.out, resume=True))
 
@@ -55,7 +55,7 @@ def test_checkpoints_of_another_network_are_refused(request_for):
     write_recipe(Path(small.recipe), training=dict(max_steps=2))
     again = Request(small.recipe, data=small.data, out=small.out, resume=True)
     with pytest.raises(
-        ValueError, match=r"of another network, with dim = 16 where this run has 8: rem"
+        ValueError, match=r"belongs to another network: it has dim = 16, but this run has 8\. Rem"
     ):
         run(again)
 

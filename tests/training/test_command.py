@@ -63,10 +63,11 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
     assert not request.out.exists()
 
     assert cli(request.recipe, *place)[0] == 0
-    assert "already holds a run of recipe translation (at step 2): go on with --resume" in refused(
-        request.recipe, *place
+    assert (
+        "already holds a run of recipe translation (at step 2): continue it with --resume"
+        in refused(request.recipe, *place)
     )
-    assert "was begun with model.dim = 8, and it cannot become 16" in refused(
+    assert "was started with model.dim = 8, and it cannot become 16" in refused(
         request.recipe, *place, "--resume", "model.dim=16"
     )
     assert "holds a run of recipe translation, not of" in refused(
@@ -75,7 +76,7 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
     stranger = tmp_path / "stranger"
     stranger.mkdir()
     (stranger / "thesis.txt").write_text("x")
-    assert "holds something else than a run: choose another --out" in refused(
+    assert "holds something other than a run: choose another --out" in refused(
         request.recipe, "--data", request.data, "--out", stranger
     )
     assert [path.name for path in stranger.iterdir()] == ["thesis.txt"]
@@ -84,7 +85,7 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
 def test_fp16_needs_a_gpu(request_for):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    with pytest.raises(ValueError, match="'fp16' needs a GPU, and none is here"):
+    with pytest.raises(ValueError, match="'fp16' needs a GPU, and this machine has none"):
         run(request_for(training=dict(precision="fp16")))
 
 

@@ -126,7 +126,10 @@ def test_overrides_are_typed_by_their_field():
         ("training.maxsteps=3", "no setting is called training.maxsteps: did you mean 'max_steps'"),
         ("trainin.seed=3", "no section is called 'trainin': did you mean 'training'"),
         ("model.dims=3", "no setting is called model.dims: did you mean 'dim'"),
-        ("model.vocab_size=3", "model.vocab_size must be left out: the prepared data says it"),
+        (
+            "model.vocab_size=3",
+            "model.vocab_size must be left out: the prepared data determines it",
+        ),
         ("data.vocabulary=many", "data.vocabulary must be a whole number or 'none', got 'many'"),
         ("training.seed", "must be section.key=value, like training.max_steps=1000; got"),
         ("seed=3", "must be section.key=value"),
@@ -144,7 +147,9 @@ def test_a_wrong_override_is_told_what_is_right(override, message):
 def test_a_recipe_that_is_not_there_is_told_which_there_are(tmp_path):
     with pytest.raises(ValueError, match="no recipe is called 'iwslt14': did you mean 'iwslt14_de"):
         read_recipe("iwslt14")
-    with pytest.raises(ValueError, match=r"mine.toml is not there: give a recipe file, or one of"):
+    with pytest.raises(
+        ValueError, match=r"mine.toml does not exist: give a recipe file, or one of"
+    ):
         read_recipe(tmp_path / "mine.toml")
 
 

@@ -53,12 +53,17 @@ def test_without_a_change_nothing_changes(begun):
     [
         (
             dict(model=dict(dim=16)),
-            r"was begun with model.dim = 8, and .*translation.toml now has 16: give model.dim=8 on",
+            r"was started with model.dim = 8, and .*translation.toml now has 16: "
+            "give model.dim=8 on",
         ),
-        (dict(training=dict(learning_rate=0.5)), "begun with training.learning_rate = 0.01, and "),
+        (
+            dict(training=dict(learning_rate=0.5)),
+            "started with training.learning_rate = 0.01, and ",
+        ),
         (
             dict(training=dict(log_every=5)),
-            "has another training.log_every than before, 5, but the command line has set it",
+            "now has training.log_every = 5, but this run took training.log_every from the "
+            "command line",
         ),
     ],
 )
@@ -80,7 +85,7 @@ def test_the_command_line_decides_against_the_file(begun):
 
 def test_a_change_is_named_by_the_settings_that_it_stands_for(begun):
     edit(begun, model=dict(mixer="light"))
-    with pytest.raises(ValueError, match=r"begun with model.encoder_mixer = talk, and "):
+    with pytest.raises(ValueError, match=r"started with model.encoder_mixer = talk, and "):
         run(go_on(begun))
 
 
@@ -126,7 +131,9 @@ def test_data_that_moved_is_asked_for(begun, tmp_path):
     card = json.loads((begun.out / "run.json").read_text())
     (begun.out / "run.json").write_text(json.dumps({**card, "data": str(tmp_path / "gone")}))
     again = Request(begun.recipe, out=begun.out, resume=True)
-    with pytest.raises(ValueError, match=r"data of .* is not where it was: .*gone .*give --data"):
+    with pytest.raises(
+        ValueError, match=r"data of .* is no longer in its folder: .*gone .*give --data"
+    ):
         run(again)
     moved = shutil.copytree(begun.data, tmp_path / "moved")
     assert run(Request(begun.recipe, data=moved, out=begun.out, resume=True)).step == 2

@@ -45,7 +45,7 @@ def test_seeds_go_on_where_they_were_stopped(request_, monkeypatch):
     monkeypatch.undo()
     code, said = cli(*words)
     assert code == 1
-    assert "already holds a run of recipe tiny (at step 3): go on with --resume" in said
+    assert "already holds a run of recipe tiny (at step 3): continue it with --resume" in said
     code, said = cli(*words, "--resume")
     assert code == 0
     assert "from step 3 to 4" in said

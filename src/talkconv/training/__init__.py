@@ -1,1 +1,1 @@
-"""From prepared text to a trained network: recipes and training that never loses work."""
+"""Trains networks on prepared text, by recipes. A run that was stopped can always be resumed."""

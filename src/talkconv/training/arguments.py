@@ -11,9 +11,9 @@ from talkconv.training.training_settings import TrainingSettings
 
 
 class RunArguments(TrainingArguments):
-    """Arguments of a process that drives one GPU; torchrun starts a process for each of several.
+    """The arguments of a process that uses one GPU. torchrun starts one process for each GPU.
 
-    The Trainer would let one process drive all of them, which is slower than one GPU alone.
+    The Trainer would let one process use all GPUs, which is slower than one GPU alone.
     """
 
     @property
@@ -22,9 +22,9 @@ class RunArguments(TrainingArguments):
 
 
 def arguments(settings: TrainingSettings, run: Path) -> RunArguments:
-    """The settings that are the Trainer's own; the others are in what RunTrainer overrides.
+    """Return the settings that the Trainer knows. RunTrainer's methods follow the others.
 
-    The processes of a run know each other from here on.
+    This call also connects the processes of a run.
     """
     gpu = torch.cuda.is_available()
     return RunArguments(
@@ -40,17 +40,17 @@ def arguments(settings: TrainingSettings, run: Path) -> RunArguments:
         ddp_backend=None if gpu or "WORLD_SIZE" not in os.environ else "gloo",
         ddp_find_unused_parameters=False,
         logging_steps=settings.log_every,
-        # a loss that is no number must be seen
+        # a loss of NaN or infinity must appear in the log
         logging_nan_inf_filter=False,
         eval_strategy="steps",
         eval_steps=settings.validate_every,
         metric_for_best_model=settings.validate_by,
         greater_is_better=settings.validate_by != "loss",
         save_steps=settings.save_every,
-        # the stream knows its place
+        # our stream of batches restores its position itself
         ignore_data_skip=True,
         remove_unused_columns=False,
-        # what the saved network does when it generates
+        # this value is saved in the config, and generation follows it
         use_cache=True,
         disable_tqdm=True,
         report_to="none",

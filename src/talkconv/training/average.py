@@ -24,31 +24,31 @@ SOURCES = "averaged.json"
 
 
 def average(run: Path, last: int = 10) -> Path:
-    """Write RUN/averaged, the mean of the run's last checkpoints, in place of an older one."""
+    """Write the mean of the run's last checkpoints to RUN/averaged, and replace an older one."""
     RunCard.read(run)
     return write_average(run, last_checkpoints(run, last), run / AVERAGED)
 
 
 def last_checkpoints(run: Path, count: int) -> list[Path]:
-    """The newest `count` checkpoints of a run, the oldest of them first."""
+    """Return the newest `count` checkpoints of a run, the oldest of them first."""
     found = checkpoints_of(run)
     if not 1 <= count <= len(found):
         steps = ", ".join(str(step_of(path)) for path in found) or "none"
         raise ValueError(
-            f"{run} has {len(found)} checkpoints (steps: {steps}), of which {count} cannot be "
+            f"{run} has {len(found)} checkpoints (steps: {steps}), so {count} cannot be "
             "averaged. training.keep in the recipe says how many a run keeps"
         )
     return found[-count:]
 
 
 def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
-    """Write the mean of checkpoints as a network's folder like the run's others.
+    """Write the mean of checkpoints as the folder of a network.
 
-    It is complete, or the folder that was there before remains.
+    If writing fails, the folder that was there before remains.
     """
     with next_folder(out) as unfinished:
-        # config, generation_config and tokenizer: everything but the weights
-        # the scores in the README are those of the other network
+        # Copy config, generation_config and tokenizer. The weights are new, and the scores in the
+        # README belong to the other network.
         ignore = shutil.ignore_patterns(WEIGHTS, SOURCES, README)
         shutil.copytree(_model_folder(run), unfinished, ignore=ignore, dirs_exist_ok=True)
         save_file(mean_of(checkpoints), unfinished / WEIGHTS, metadata={"format": "pt"})
@@ -57,7 +57,10 @@ def write_average(run: Path, checkpoints: Sequence[Path], out: Path) -> Path:
 
 
 def mean_of(checkpoints: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each tensor, added up in float64; one tensor at a time is in memory twice."""
+    """Return the mean of each tensor, summed in float64.
+
+    Only one tensor at a time is in memory twice.
+    """
     with ExitStack() as stack:
         files = [
             stack.enter_context(safe_open(path / WEIGHTS, framework="pt")) for path in checkpoints
@@ -80,7 +83,7 @@ def _common_names(checkpoints: Sequence[Path], files: Sequence[Any]) -> list[str
 
 def _mean(name: str, checkpoints: Sequence[Path], files: Sequence[Any]) -> Tensor:
     first: Tensor = files[0].get_tensor(name)
-    # numbers that are no weights, such as counters, are the newest checkpoint's
+    # counters and other integers are taken from the newest checkpoint
     if not first.is_floating_point():
         newest: Tensor = files[-1].get_tensor(name)
         return newest
@@ -100,11 +103,11 @@ def _model_folder(run: Path) -> Path:
     for name in (BEST, LAST):
         if (run / name / "config.json").exists():
             return run / name
-    raise ValueError(f"{run} has no model best or last yet: wait for the first validation")
+    raise ValueError(f"{run} has no network best or last yet: wait for the first validation")
 
 
 def average_command(run: Path, last: int) -> None:
-    """average() for the command line."""
+    """Average checkpoints for the command line."""
     with one_message("not averaged"):
         out = average(run, last)
         sources = json.loads((out / SOURCES).read_text())["checkpoints"]

@@ -1,4 +1,4 @@
-"""Plans a run: what may begin or go on in its folder. It needs neither torch nor transformers."""
+"""Plans a run: decides what to start or to resume. It needs neither torch nor transformers."""
 
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -27,13 +27,13 @@ from talkconv.training.resumed_recipe import RECIPE, differences, resumed_recipe
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a request: a recipe, its data, a folder, and where in the run to begin."""
+    """The plan of a request: a recipe, its data, a folder, and the checkpoint to start from."""
 
     recipe: Recipe
     out: Path
     prepared: Prepared
     origin: Origin
-    # None means that the run begins at the start
+    # None means that the run starts at step 0
     checkpoint: Path | None = None
     progress: Progress = field(default_factory=Progress)
 
@@ -43,13 +43,13 @@ class Plan:
 
 
 def plan_run(request: Request) -> Plan:
-    """Say what to do for a request, or raise a ValueError; nothing is written."""
+    """Return what to do for a request, or raise a ValueError. Nothing is written."""
     file = read_recipe_file(request.recipe)
     recipe = file.recipe(request.overrides)
     out = request.out or Path("runs") / recipe.name
     if not (out / CARD).exists():
         if out.exists() and (not out.is_dir() or _foreign(out)):
-            raise ValueError(f"{out} holds something else than a run: choose another --out")
+            raise ValueError(f"{out} holds something other than a run: choose another --out")
         prepared = open_prepared(request.data or Path("data") / recipe.name)
         check_data(prepared, recipe)
         return Plan(
@@ -59,9 +59,9 @@ def plan_run(request: Request) -> Plan:
 
 
 def check_data(prepared: Prepared, recipe: Recipe) -> None:
-    """Raise a ValueError unless prepared data is what the recipe is for."""
+    """Raise a ValueError unless the data was prepared as the recipe says."""
     folder = prepared.folder
-    anew = f"prepare it anew: talkconv prepare {recipe.name} --raw DIR --out DIR"
+    anew = f"prepare it again: talkconv prepare {recipe.name} --raw DIR --out DIR"
     if prepared.task != recipe.task:
         raise ValueError(
             f"recipe {recipe.name} is for {recipe.task}, but {folder} was prepared for "
@@ -76,18 +76,18 @@ def check_data(prepared: Prepared, recipe: Recipe) -> None:
 
 
 def write_run(plan: Plan) -> None:
-    """Write everything that stands in a run before its first step."""
+    """Write all files that a run has before its first step."""
     recipe, out = plan.recipe, plan.out
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover_run(out)
     card = card_of(recipe, plan.prepared)
     sections = recipe.sections()
     if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
-        # `talkconv tune` may have found better ones than the recipe's
+        # `talkconv tune` may have chosen better settings than the recipe's
         card = replace(card, generation=RunCard.read(out).generation)
     write_text(out / RECIPE, tomli_w.dumps(sections))
     plan.origin.write(out)
-    # the card comes last: a folder without it is no run yet
+    # The card is written last, because a folder without it does not count as a run.
     card.write(out)
 
 
@@ -112,8 +112,8 @@ def _plan_resume(request: Request, file: RecipeFile, out: Path) -> Plan:
     if not (request.resume or _restarted(origin)):
         where = f"at step {checkpoints.step_of(found[-1])}" if found else "without a checkpoint yet"
         raise ValueError(
-            f"{out} already holds a run of recipe {card.recipe} ({where}): go on with --resume, or "
-            "choose another --out"
+            f"{out} already holds a run of recipe {card.recipe} ({where}): continue it with "
+            "--resume, or choose another --out"
         )
     if card.recipe != file.name:
         raise ValueError(
@@ -124,8 +124,8 @@ def _plan_resume(request: Request, file: RecipeFile, out: Path) -> Plan:
     check_data(prepared, recipe)
     if card.fingerprint != prepared.fingerprint:
         raise ValueError(
-            f"{out} was trained with another vocabulary than that of {prepared.folder}: give its "
-            f"own data, --data {card.data}, or begin a new run in another --out"
+            f"{out} was trained with another vocabulary than that of {prepared.folder}: give the "
+            f"data of the run, --data {card.data}, or start a new run in another --out"
         )
     if not found:
         return Plan(recipe, out, prepared, origin)
@@ -134,9 +134,9 @@ def _plan_resume(request: Request, file: RecipeFile, out: Path) -> Plan:
 
 
 def _restarted(origin: Origin | None) -> bool:
-    """Tell whether torchrun restarted this process in a run that the same start has begun.
+    """Return whether torchrun restarted this process, and the same launch started the run.
 
-    The first process decides for all: if it refuses, torchrun ends the others too.
+    The first process decides for all: if it raises an error, torchrun ends the others too.
     """
     launch = launch_id()
     if launch is None:
@@ -145,19 +145,19 @@ def _restarted(origin: Origin | None) -> bool:
 
 
 def _data_of_run(request: Request, card: RunCard, out: Path) -> Prepared:
-    """Open the data of a run: that of the request, or that which the run began with."""
+    """Open the data that the request names, or else the data that the run was started with."""
     if request.data is not None or card.data is None:
         return open_prepared(request.data or Path("data") / card.recipe)
     try:
         return open_prepared(card.data)
     except ValueError as error:
         raise ValueError(
-            f"the data of {out} is not where it was: {error}, or give --data"
+            f"the data of {out} is no longer in its folder: {error}, or give --data"
         ) from None
 
 
 def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> None:
-    """Raise a ValueError unless a checkpoint is complete and of this network."""
+    """Raise a ValueError unless a checkpoint is complete and belongs to this network."""
     files = [checkpoints.STATE, checkpoints.POSITION, "config.json", "model.safetensors"]
     if not recipe.training.fsdp:
         files += ["optimizer.pt", "scheduler.pt"]
@@ -172,12 +172,12 @@ def _check_checkpoint(checkpoint: Path, recipe: Recipe) -> None:
     for key in MODEL_KEYS:
         if key in saved and saved[key] != getattr(wanted, key):
             raise ValueError(
-                f"{checkpoint} is of another network, with {key} = {saved[key]} where this run has "
-                f"{getattr(wanted, key)}: remove the folder, or train in another --out"
+                f"{checkpoint} belongs to another network: it has {key} = {saved[key]}, but this "
+                f"run has {getattr(wanted, key)}. Remove the folder, or train in another --out"
             )
 
 
 def _foreign(out: Path) -> bool:
-    """Tell whether a folder without a card holds more than a killed beginning leaves."""
+    """Return whether a folder without a card has files that no start of a run wrote."""
     ours = {RECIPE, ORIGIN}
     return any(path.name not in ours and not path.name.startswith(".") for path in out.iterdir())

@@ -1,4 +1,4 @@
-"""The callbacks of the Trainer between its steps: progress, Ctrl-C, checkpoints, early stopping."""
+"""The callbacks that the Trainer calls: for progress, Ctrl-C, checkpoints and early stopping."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from talkconv.training.training_settings import TrainingSettings
 
 
 class ShowProgress(TrainerCallback):
-    """Moves the progress bar, and keeps the Trainer's epoch at the stream's."""
+    """Updates the progress bar, and sets the Trainer's epoch to that of the stream of batches."""
 
     def __init__(self, record: Record, epoch: Callable[[], float]) -> None:
         self._record = record
@@ -52,7 +52,7 @@ class StopOnInterrupt(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        # all processes must leave at the same step
+        # all processes must stop at the same step
         if any_process(self._interrupt.requested, args.device):
             control.should_save = control.should_training_stop = True
 
@@ -68,18 +68,18 @@ class CompleteCheckpoints(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        # a checkpoint of an older version remembers the intervals that the run began with
+        # A checkpoint of an older version contains the intervals that the run was started with.
         state.compute_steps(args, state.max_steps)
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        # the Trainer notes a path in the staging folder, which is about to change
+        # The Trainer has noted a path in the staging folder, from which the checkpoint is moved.
         state.best_model_checkpoint = None
         wait_for_all()
         if args.should_save:
             written = checkpoints.staged_checkpoint(self._run, state.global_step)
-            # random numbers are seeded for each batch: their state is not part of a checkpoint
+            # Random numbers are seeded for each batch, so their state is not needed.
             for file in written.glob("rng_state*.pth"):
                 file.unlink()
             _forget_intervals(written / checkpoints.STATE)
@@ -91,7 +91,7 @@ class CompleteCheckpoints(TrainerCallback):
 
 
 class StopWithoutImprovement(EarlyStoppingCallback):
-    """Ends training after `patience` validations without a better one.
+    """Ends training after `patience` validations without a better result.
 
     The count comes from the validations themselves, so that it is right after a resume and after
     a change of `patience`.
@@ -136,7 +136,7 @@ class StopWithoutImprovement(EarlyStoppingCallback):
 
 
 def _forget_intervals(path: Path) -> None:
-    """Remove from a checkpoint's state what the recipe says: a resumed run follows the recipe."""
+    """Remove the intervals from a checkpoint's state. A resumed run takes them from the recipe."""
     state = json.loads(path.read_text(encoding="utf-8"))
     state |= dict.fromkeys(("logging_steps", "eval_steps", "save_steps", "best_model_checkpoint"))
     write_text(path, json.dumps(state, indent=2, sort_keys=True) + "\n")

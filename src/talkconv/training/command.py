@@ -1,4 +1,4 @@
-"""`talkconv train`: what went wrong is one message, and how to go on is said."""
+"""`talkconv train`: prints errors as one message, and the command that resumes a stopped run."""
 
 import sys
 
@@ -12,13 +12,13 @@ from talkconv.training.progress import Diverged
 from talkconv.training.request import Request
 from talkconv.training.train import train_request
 
-# The exit code of a training that diverged: to go on from its checkpoint would not help.
+# The exit code of a training that diverged. Resuming it from its checkpoint would not help.
 DIVERGED = 3
 
 
 def train_command(request: Request) -> None:
     """Train for the command line."""
-    # torchrun starts several processes, of which one speaks
+    # of the processes that torchrun starts, only the first one prints
     console = Console(quiet=process() > 0)
     try:
         done = train_request(request, console).finished
@@ -46,7 +46,7 @@ def _say_how_to_go_on(request: Request, console: Console) -> None:
 
 
 def _leave_the_others() -> None:
-    """Tell torch that this process needs the others no longer; a refusal has not imported it."""
+    """Leave the process group, if torch was imported at all before the error."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

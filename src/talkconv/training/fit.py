@@ -1,4 +1,4 @@
-"""Trains a run that was planned; this is where torch and transformers are needed."""
+"""Trains a run that was planned. From here on torch and transformers are needed."""
 
 import torch
 from rich.console import Console
@@ -29,9 +29,9 @@ from talkconv.training.validate import Validation
 
 
 def fit(plan: Plan, console: Console) -> Progress:
-    """Train a run to its end, or until Ctrl-C, and return how far it came."""
+    """Train a run to its end, or until Ctrl-C, and return its progress."""
     _check_machine(plan.recipe)
-    # the bar of a training is enough
+    # The training has its own progress bar; those of other libraries would disturb it.
     disable_progress_bar()
     join_processes()
     told = arguments(plan.recipe.training, plan.out)
@@ -41,8 +41,8 @@ def fit(plan: Plan, console: Console) -> Progress:
     wait_for_all()
     if plan.finished:
         console.print(
-            f"{plan.out} is finished, at step {plan.progress.step}. A higher training.max_steps or "
-            "training.patience lets it go on.",
+            f"{plan.out} is finished, at step {plan.progress.step}. To continue it, set a higher "
+            "training.max_steps or training.patience.",
             highlight=False,
             soft_wrap=True,
         )
@@ -69,12 +69,12 @@ def build_model(recipe: Recipe, vocab_size: int) -> TaLKConvGenerativeModel:
 
 
 def _make_ready(plan: Plan) -> None:
-    """Make the folder of a run ready; a finished run keeps what was chosen for it since."""
+    """Prepare the folder of a run. A finished run keeps the settings that were chosen later."""
     if plan.finished:
         checkpoints.recover_run(plan.out)
     else:
         write_run(plan)
-    # a kill may have come between a checkpoint and its network's other name
+    # The process may have been killed after a checkpoint and before the link to its network.
     if plan.checkpoint is not None:
         checkpoints.publish(plan.checkpoint, plan.out / LAST)
 
@@ -86,7 +86,7 @@ def _trainer(plan: Plan, told: RunArguments, record: Record, interrupt: Interrup
     examples = examples_of(prepared.split("train"))
     batches = Batches(examples, tokens=settings.tokens, seed=settings.seed)
     model = build_model(recipe, len(tokenizer))
-    # the card has the settings of `talkconv tune`, if it ran before training went on
+    # if `talkconv tune` ran before this training was resumed, the card has its settings
     follow(model, RunCard.read(plan.out).generation)
     record.say(
         f"{plan.out}: {model.num_parameters() / 1e6:.1f}M parameters, "
@@ -106,11 +106,11 @@ def _trainer(plan: Plan, told: RunArguments, record: Record, interrupt: Interrup
 
 
 def _check_machine(recipe: Recipe) -> None:
-    """Raise a ValueError if this machine cannot train in the way that the recipe asks for."""
+    """Raise a ValueError if this machine cannot train as the recipe says."""
     if recipe.training.precision == "fp16" and not torch.cuda.is_available():
         raise ValueError(
-            "training.precision = 'fp16' needs a GPU, and none is here: training.precision=bf16 or "
-            "fp32 runs on any machine"
+            "training.precision = 'fp16' needs a GPU, and this machine has none: set "
+            "training.precision=bf16 or fp32"
         )
     if not recipe.training.fsdp:
         return
@@ -120,7 +120,8 @@ def _check_machine(recipe: Recipe) -> None:
             "--nproc-per-node N -m talkconv train ..., or set training.fsdp=false"
         )
     if not torch.cuda.is_available():
-        # accelerate would train without it, and not say so
+        # accelerate would train without FSDP and give no message
         raise ValueError(
-            "training.fsdp spreads a network over GPUs, and none is here: set training.fsdp=false"
+            "training.fsdp spreads a network over GPUs, and this machine has none: set "
+            "training.fsdp=false"
         )

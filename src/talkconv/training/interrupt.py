@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to stop after the step that is being done."""
+"""Treats Ctrl-C as a request to stop after the current step."""
 
 import signal
 import threading
@@ -6,13 +6,16 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-# schedulers of clusters send the second before they kill
+# Schedulers of clusters send SIGTERM before they kill a process.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
-    """While entered, the first Ctrl-C is noted in `requested`; the second stops at once, unless
-    `patient`: torchrun passes on to its processes what the terminal has already told them."""
+    """Sets `requested` at the first Ctrl-C inside its `with` block. The second one stops at once.
+
+    If `patient`, the second one is ignored: under torchrun, a process gets each Ctrl-C twice, from
+    the terminal and from torchrun.
+    """
 
     def __init__(self, announce: Callable[[], object], *, patient: bool = False) -> None:
         self.requested = False
@@ -21,7 +24,7 @@ class Interrupt:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupt":
-        # Python hands signals to the main thread alone
+        # Python allows signal handlers only in the main thread.
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
         return self

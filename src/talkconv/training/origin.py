@@ -1,7 +1,7 @@
 """The origin of a run: the recipe file as it was, and the changes on the command line.
 
-A run's own recipe has every setting resolved. Only together with its origin it can be told whether
-a setting that differs now was changed in the file since.
+The recipe in the folder of a run has all defaults filled in. The origin shows whether a setting
+that differs now was changed in the recipe file since then.
 """
 
 import json
@@ -17,9 +17,9 @@ ORIGIN = "origin.json"
 
 @dataclass(frozen=True)
 class Origin:
-    """The recipe file, the overrides, and the start of torchrun that a run was begun with."""
+    """The recipe file, the overrides, and the launch of torchrun that a run was started with."""
 
-    # the sections of the recipe file, as it was when the run last began or went on
+    # the sections of the recipe file, as it was when the run was last started or resumed
     sections: Mapping[str, Any]
     # all changes that the command line has made to the run since
     overrides: Sequence[str] = ()
@@ -31,7 +31,7 @@ class Origin:
 
     @classmethod
     def read(cls, run: Path) -> "Origin | None":
-        """Read the origin of a run; None if a version without origins began it."""
+        """Read the origin of a run. Return None if an older version started it without one."""
         path = run / ORIGIN
         if not path.exists():
             return None
@@ -39,6 +39,6 @@ class Origin:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{path} must say what the run was begun with: {error}. Remove it, and the run "
+                f"{path} must say what the run was started with: {error}. Remove it, and the run "
                 "goes on with the settings of its recipe.toml"
             ) from error

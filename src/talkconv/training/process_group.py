@@ -49,8 +49,8 @@ def join_processes() -> None:
 def agree_on_name(store: Store, rank: int, size: int, timeout: timedelta = TIMEOUT) -> str:
     """Return a name that all `size` processes get, and that no earlier processes had.
 
-    Whatever earlier processes left in the store is ignored: the first process writes a name of its
-    own, the others answer with that name and one of their own, and each of them is welcomed by it.
+    Entries of earlier processes in the store are ignored. The first process writes a new name, each
+    other process answers with that name and a name of its own, and the first process confirms it.
     """
     mine = uuid.uuid4().hex
     deadline = time.monotonic() + timeout.total_seconds()
@@ -76,7 +76,7 @@ def _read(store: Store, key: str) -> str:
 def _pause(deadline: float, other: str) -> None:
     if time.monotonic() > deadline:
         raise TimeoutError(
-            f"{other} did not come: torchrun must be started on every machine, with the same "
+            f"{other} did not connect: torchrun must be started on every machine, with the same "
             "--nnodes, --rdzv-id and --rdzv-endpoint"
         )
     time.sleep(_PAUSE)

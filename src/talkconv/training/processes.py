@@ -1,4 +1,4 @@
-"""The processes that torchrun started for a run, as it tells each of them about the others."""
+"""The number of this process, and of all processes that torchrun started for a run."""
 
 import os
 import socket
@@ -17,11 +17,11 @@ def processes() -> int:
 
 
 def launch_id() -> str | None:
-    """Return a text that identifies one start of torchrun; None without torchrun.
+    """Return a text that identifies one launch of torchrun, or None without torchrun.
 
-    It stays the same when torchrun restarts its processes. A name that the user gave with
-    --rdzv-id is such a text for all machines; without one it is the process that runs torchrun on
-    this machine.
+    It stays the same when torchrun restarts its processes. If the user gave a name with --rdzv-id,
+    it is that name, on all machines. Otherwise it names the process that runs torchrun on this
+    machine.
     """
     name = os.environ.get("TORCHELASTIC_RUN_ID")
     if name is None:

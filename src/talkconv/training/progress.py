@@ -1,4 +1,4 @@
-"""How far a run has come: its steps, its validations, and whether it is finished."""
+"""The progress of a run: its steps, its validations, and whether it is finished."""
 
 import json
 import math
@@ -19,11 +19,11 @@ class Diverged(ArithmeticError):
 
 @dataclass(frozen=True)
 class Progress:
-    """The part of transformers' TrainerState that tells how far a run has come."""
+    """The part of transformers' TrainerState that describes the progress of a run."""
 
     step: int = 0
     best_step: int | None = None
-    # the metrics of each validation with its `step`, in their order
+    # the metrics of each validation and its `step`, in the order of the validations
     validations: tuple[Metrics, ...] = ()
 
     @classmethod
@@ -34,7 +34,7 @@ class Progress:
 
     @classmethod
     def read(cls, checkpoint: Path) -> "Progress":
-        """Read the progress at a checkpoint, without transformers."""
+        """Read the progress from a checkpoint. It needs no transformers."""
         path = checkpoint / STATE
         try:
             state = json.loads(path.read_text(encoding="utf-8"))
@@ -48,15 +48,15 @@ class Progress:
 
     @property
     def best(self) -> Metrics | None:
-        """The metrics of the best validation; None before the first one."""
+        """The metrics of the best validation, or None before the first one."""
         found = [each for each in self.validations if each["step"] == self.best_step]
         return found[-1] if found else None
 
     def since_best(self, by: str) -> int:
         """Count the validations after the best one.
 
-        They count from the first score above 0: a translation network has a BLEU of 0 for a while,
-        and its loss falls all the same.
+        The count starts at the first score above 0, because a translation network has a BLEU of 0
+        for a while although its loss falls.
         """
         best = self.best
         if best is None or (by != "loss" and best[f"eval_{by}"] <= 0):
@@ -64,7 +64,7 @@ class Progress:
         return sum(each["step"] > best["step"] for each in self.validations)
 
     def out_of_patience(self, settings: TrainingSettings) -> bool:
-        """Tell whether `patience` validations in a row were no better than an earlier one."""
+        """Return whether `patience` validations in a row were no better than an earlier one."""
         if settings.patience is None:
             return False
         return self.since_best(settings.validate_by) >= settings.patience
@@ -74,7 +74,7 @@ class Progress:
 
 
 def rank(metrics: Metrics | None, by: str) -> tuple[float, float]:
-    """Return a key that is larger for a better validation; equal scores are ranked by their loss.
+    """Return a key that is larger for a better validation. Equal scores are ranked by their loss.
 
     >>> worse, better = ({"eval_bleu": 0.0, "eval_loss": loss} for loss in (2.0, 1.5))
     >>> rank(worse, "bleu") < rank(better, "bleu")

@@ -23,9 +23,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# the prepared data has the vocabulary
+# these two come from the prepared data
 _NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size"}
-# a recipe is checked before its vocabulary is known: this one is large enough for any cutoffs
+# A recipe is checked before its vocabulary is known. This size is large enough for any cutoffs.
 _LARGE_VOCABULARY = 10_000_000
 # the keys of [model], with their types
 MODEL_KEYS = {
@@ -37,9 +37,9 @@ MODEL_KEYS = {
 
 @dataclass(frozen=True)
 class PaperScore:
-    """The [paper] section: what the paper reports of this network."""
+    """The [paper] section: the score that the paper reports for this network."""
 
-    # the number of its table
+    # the number of the table in the paper
     table: int
     metric: str
     score: float
@@ -49,7 +49,7 @@ class PaperScore:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that a run is made of; one TOML file.
+    """All settings of a run, from one TOML file.
 
     >>> recipe = read_recipe("iwslt14_de_en", ["model.mixer=dynamic", "training.max_steps=10"])
     >>> recipe.training.max_steps, recipe.model["encoder_mixer"]
@@ -59,7 +59,7 @@ class Recipe:
     name: str
     task: str
     data: DataSettings
-    # all of NetworkSettings but the vocabulary
+    # all fields of NetworkSettings except the vocabulary
     model: dict[str, Any]
     training: TrainingSettings
     generation: GenerationSettings
@@ -67,15 +67,17 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_task(self.task)
-        # sizes that do not fit each other are refused as soon as the recipe is read
+        # Raise an error for sizes that do not fit each other when the recipe is read.
         network = self.network(_LARGE_VOCABULARY)
         if not network.has_decoder:
-            raise ValueError("model.decoder_l_max must have an entry a layer, got an empty list")
+            raise ValueError(
+                "model.decoder_l_max must have one entry for each layer, got an empty list"
+            )
         if network.has_encoder == (self.task == LANGUAGE_MODELLING):
             needs = "no encoder" if network.has_encoder else "an encoder"
             raise ValueError(
                 f"task {self.task!r} needs {needs}: model.encoder_l_max must "
-                f"{'be empty' if network.has_encoder else 'have an entry a layer'}, "
+                f"{'be empty' if network.has_encoder else 'have one entry for each layer'}, "
                 f"got {list(network.encoder_l_max)}"
             )
         by = self.training.validate_by
@@ -87,7 +89,7 @@ class Recipe:
         return NetworkSettings(**self.model, vocab_size=vocab_size)
 
     def sections(self) -> dict[str, Any]:
-        """Return the sections of a recipe file, with every setting resolved."""
+        """Return the sections of a recipe file, with all defaults filled in."""
         sections: dict[str, Any] = {
             "task": self.task,
             "data": asdict(self.data),
@@ -109,7 +111,7 @@ SECTIONS: dict[str, type] = {
 
 
 def recipes_folder() -> Path:
-    """Where the recipes are: inside the installed package, or at the root of a clone."""
+    """Return the folder of the recipes, in the installed package or at the root of a clone."""
     package = Path(talkconv.__file__).parent
     inside = package / "recipes"
     return inside if inside.is_dir() else package.parents[1] / "recipes"
@@ -148,7 +150,9 @@ def read_recipe_file(name_or_path: str | Path) -> RecipeFile:
 
 
 def read_recipe(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe by the name of a shipped one or by its path, with `section.key=value` changes.
+    """Read a shipped recipe by its name, or any recipe by its path.
+
+    Each override is a change `section.key=value`.
 
     >>> read_recipe("toy", ["training.max_steps=500"]).training.max_steps
     500
@@ -166,7 +170,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def make_recipe(name: str, sections: Mapping[str, Any]) -> Recipe:
-    """A recipe from the sections of its file."""
+    """Make a recipe from the sections of its file."""
     known = ["task", "model", *SECTIONS]
     for section, values in sections.items():
         if section not in known:
@@ -194,7 +198,9 @@ def _find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix == ".toml":
         if not path.is_file():
-            raise ValueError(f"{path} is not there: give a recipe file, or one of {recipe_names()}")
+            raise ValueError(
+                f"{path} does not exist: give a recipe file, or one of {recipe_names()}"
+            )
         return path
     shipped = recipes_folder() / f"{name_or_path}.toml"
     if not shipped.is_file():
@@ -206,12 +212,16 @@ def _find(name_or_path: str) -> Path:
 
 
 def _model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """preset = "..." is the ground, mixer = "..." stands for both stacks, the rest are changes."""
+    """Return the settings of a [model] section.
+
+    They start from `preset`, if it is given. `mixer` sets the mixer of encoder and decoder. The
+    other keys change single settings.
+    """
     known = ["preset", "mixer", *MODEL_KEYS]
     changes: dict[str, Any] = {}
     for key, value in values.items():
         if key in _NOT_IN_RECIPES:
-            raise ValueError(f"model.{key} must be left out: the prepared data says it")
+            raise ValueError(f"model.{key} must be left out: the prepared data determines it")
         if key not in known:
             hint = did_you_mean(key, known, "[model] has")
             raise ValueError(f"no setting is called model.{key}: {hint}")
@@ -230,13 +240,13 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all settings of a network, of which some are given."""
+    """Return all settings of a network, with defaults for those that are not given."""
     network = NetworkSettings(**model, vocab_size=_LARGE_VOCABULARY)
     return {key: getattr(network, key) for key in MODEL_KEYS}
 
 
 def override(sections: dict[str, Any], change: str) -> None:
-    """One `section.key=value` of the command line into the sections of a file."""
+    """Write one `section.key=value` of the command line into the sections of a file."""
     place, equals, text = change.partition("=")
     section, dot, key = place.strip().partition(".")
     if not (equals and dot and key):
@@ -253,7 +263,7 @@ def override(sections: dict[str, Any], change: str) -> None:
 
 
 def as_override(key: str, value: Any) -> str:
-    """Return a change as the command line takes it.
+    """Return a change in the form of the command line.
 
     >>> as_override("training.betas", (0.9, 0.98)), as_override("training.patience", None)
     ('training.betas=[0.9, 0.98]', 'training.patience=none')
@@ -262,7 +272,7 @@ def as_override(key: str, value: Any) -> str:
 
 
 def toml_text(value: Any) -> str:
-    """Return a value as TOML writes it; a plain word needs no quotation marks on a command line.
+    """Return a value in the syntax of TOML. A plain word needs no quotes on a command line.
 
     >>> toml_text(True), toml_text([1, 2]), toml_text("bleu"), toml_text("1e3")
     ('true', '[1, 2]', 'bleu', '"1e3"')
@@ -274,7 +284,7 @@ def toml_text(value: Any) -> str:
 
 
 def as_toml(value: Any) -> Any:
-    """Tables and values as TOML can write them."""
+    """Convert tables and values to types that TOML can write."""
     if isinstance(value, Mapping):
         return {key: as_toml(each) for key, each in value.items()}
     if value is None:

@@ -24,9 +24,10 @@ TENSORBOARD = "tensorboard"
 
 
 class Record:
-    """The records of one run; those of other processes than the first are silent (`folder=None`).
+    """Shows and writes the progress of one run.
 
-    Entered at a step, it takes away what a killed process wrote of later ones.
+    Only the first process of a run shows and writes anything; the others have `folder=None`. When
+    it is opened at a step, it removes what a killed process wrote about later steps.
     """
 
     def __init__(self, folder: Path | None, console: Console, max_steps: int) -> None:
@@ -77,7 +78,7 @@ class Record:
             self._progress.update(self._task, completed=step, description="train")
 
     def doing(self, what: str) -> None:
-        """Set the text of the bar while no steps are done."""
+        """Set the text of the progress bar while something other than training happens."""
         if self._progress is not None:
             self._progress.update(self._task, description=what)
 
@@ -86,7 +87,7 @@ class Record:
             self._console.print(text, highlight=False, soft_wrap=True)
 
     def trained(self, step: int, values: dict[str, float]) -> None:
-        """A line of the log about the last steps."""
+        """Write a line about the last training steps to the log."""
         note = f"loss {values['loss']:.3f}  {values['tokens_per_second']:,.0f} tokens/s"
         if self._progress is not None:
             self._progress.update(self._task, note=note)
@@ -95,7 +96,7 @@ class Record:
         self._write(step, values)
 
     def validated(self, step: int, values: dict[str, float], *, best: bool) -> None:
-        """A line of the log about the validation set."""
+        """Write a line about a validation to the log."""
         said = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "epoch")
         self.say(f"step {step}/{self._max_steps}  {said}{'  (best)' if best else ''}")
         self._write(step, values)
@@ -115,7 +116,7 @@ class Record:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's log; a last one that a kill cut short is left out."""
+    """Return the lines of a run's log, without a last line that is incomplete."""
     path = folder / LOG
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]

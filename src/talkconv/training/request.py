@@ -14,7 +14,7 @@ from talkconv.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Request:
-    """A training that somebody asks for."""
+    """A training that the user asks for."""
 
     # the name of a shipped recipe, or the path of a TOML file
     recipe: str
@@ -29,7 +29,7 @@ class Request:
     seeds: int | None = None
 
     def command(self) -> str:
-        """Return what to type to go on; the run remembers its overrides."""
+        """Return the command that resumes the run. It needs no overrides; the run has them."""
         words = ["talkconv", "train", self.recipe]
         if processes() > 1:
             machines = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
@@ -44,7 +44,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a training: where it is, how far it came, and how good its best network is."""
+    """The outcome of a training: its folder, its progress and the score of its best network."""
 
     # the folder of the run
     out: Path
@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def finished(self) -> bool:
-        """False if Ctrl-C stopped the run before its end; it can be resumed."""
+        """True if the run reached its end, False if Ctrl-C stopped it and it can be resumed."""
         return self.progress.finished(self.recipe.training)
 
     @property
@@ -64,12 +64,12 @@ class Outcome:
 
     @property
     def metric(self) -> str:
-        """What the best network was chosen by: loss, bleu or rouge."""
+        """The metric by which the best network was chosen: loss, bleu or rouge."""
         return self.recipe.training.validate_by
 
     @property
     def best_score(self) -> float | None:
-        """The metric of the best network on the validation set, or None before the first one."""
+        """The best network's score on the validation set, or None before the first validation."""
         best = self.progress.best
         return None if best is None else float(best[f"eval_{self.metric}"])
 

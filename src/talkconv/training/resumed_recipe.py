@@ -1,7 +1,7 @@
-"""The recipe of a run that goes on: its own, with the changes that were made since.
+"""The recipe of a resumed run: the recipe of the run, with the changes that were made since.
 
 Changes come from the recipe file, which may have been edited, and from the command line. Each of
-them counts, or is refused by its name.
+them takes effect, or an error names it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ Sections = Mapping[str, Any]
 def resumed_recipe(
     out: Path, file: RecipeFile, overrides: Sequence[str], origin: Origin | None
 ) -> tuple[Recipe, Origin]:
-    """Return the recipe of a run that goes on, and its new origin."""
+    """Return the recipe of a resumed run, and its new origin."""
     try:
         sections = read_toml(out / RECIPE)
         before = make_recipe(file.name, sections).sections()
@@ -68,17 +68,16 @@ def differences(before: Sections, after: Sections) -> Iterator[tuple[str, Any, A
 def _changes_of_file(
     origin: Origin, file: RecipeFile, asked: set[str]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what was changed in the recipe file since the run last began or went on.
+    """Yield the changes in the recipe file since the run was last started or resumed.
 
-    A setting that the command line gives now is left out: the command line decides.
+    Settings that the command line gives now are left out, because the command line decides.
     """
     overridden = _keys(origin.overrides) - asked
     for key, _, new in differences(origin.sections, file.sections):
         if key in overridden:
             raise ValueError(
-                f"{file.path} has another {key} than before, {toml_text(new)}, but the command "
-                f"line has set it for this run: say which one to take, {key}=VALUE on the command "
-                "line"
+                f"{file.path} now has {key} = {toml_text(new)}, but this run took {key} from the "
+                f"command line before: decide which one to use, by {key}=VALUE on the command line"
             )
     then, now = (
         make_recipe(file.name, _with(sections, origin.overrides)).sections()
@@ -105,7 +104,7 @@ def _with(sections: Sections, overrides: Sequence[str]) -> Sections:
 
 
 def _check_changeable(out: Path, key: str, before: Sections, new: Any, why: str) -> None:
-    """Raise a ValueError if a run cannot be given another value of a setting as it goes on."""
+    """Raise a ValueError if a setting differs which must not change when a run is resumed."""
     section, _, name = key.partition(".")
     if section in ("generation", "paper") or (section == "training" and name in CHANGEABLE):
         return
@@ -115,8 +114,8 @@ def _check_changeable(out: Path, key: str, before: Sections, new: Any, why: str)
         return
     kept = toml_text(old)
     raise ValueError(
-        f"{out} was begun with {key} = {kept}, and {why}: give {key}={kept} on the command line to "
-        "go on as before, or begin a new run in another --out"
+        f"{out} was started with {key} = {kept}, and {why}: give {key}={kept} on the command line "
+        "to go on as before, or start a new run in another --out"
     )
 
 
@@ -127,7 +126,7 @@ def _check_equal(out: Path, before: Sections, file: RecipeFile, overrides: Seque
     if found:
         keep = " ".join(as_override(key, old) for key, old in found.items())
         raise ValueError(
-            f"{out} was begun by a version that did not note what the command line changed, and "
-            f"it differs from {file.path}: {', '.join(found)}. Give the "
-            f"values to go on with on the command line; those of the run are: {keep}"
+            f"{out} was started by a version that did not save the changes of the command line, "
+            f"and it differs from {file.path}: {', '.join(found)}. Give these settings on the "
+            f"command line; the values of the run are: {keep}"
         )

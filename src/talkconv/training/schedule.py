@@ -11,7 +11,7 @@ from talkconv.training.training_settings import TrainingSettings
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:
-    """The rate of the step after `step` others: a line up to the peak, then the schedule.
+    """Return the learning rate after `step` steps: it rises linearly, then follows the schedule.
 
     >>> settings = TrainingSettings(learning_rate=1e-3, warmup_steps=100, warmup_from=0.0)
     >>> learning_rate(settings, 50), learning_rate(settings, 400)
@@ -40,6 +40,6 @@ def make_optimizer(parameters: Iterable[nn.Parameter], settings: TrainingSetting
         betas=settings.betas,
         eps=settings.epsilon,
         weight_decay=settings.weight_decay,
-        # one pass over each parameter instead of one for each operation
+        # the fused optimizer reads each parameter once, not once for each operation
         fused=not settings.fsdp,
     )

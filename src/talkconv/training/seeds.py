@@ -1,4 +1,4 @@
-"""Several seeds of a recipe: the same network from several random starts, and the best of them."""
+"""Trains a recipe with several random seeds, and chooses the best network."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +46,7 @@ def train_seeds(request: Request, seeds: int, console: Console) -> Outcome:
 
 
 def choose(outcomes: list[Outcome]) -> Outcome:
-    """Return the outcome with the best validation; of equal ones the first."""
+    """Return the outcome with the best validation. If several are equal, it is the first."""
     return max(outcomes, key=lambda outcome: rank(outcome.progress.best, outcome.metric))
 
 

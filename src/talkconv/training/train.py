@@ -1,4 +1,4 @@
-"""`talkconv.train`: a recipe and prepared data to a trained network."""
+"""`talkconv.train` trains a network with a recipe and prepared data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,16 +25,16 @@ def train(
     seeds: int | None = None,
     quiet: bool = False,
 ) -> Outcome:
-    """Train the network of a recipe, as `talkconv train` does, and return what became of it.
+    """Train the network of a recipe, as `talkconv train` does, and return the outcome.
 
     `recipe` is the name of a shipped recipe or the path of a TOML file; `overrides` change its
     settings, as {"training.max_steps": 1000} or ["training.max_steps=1000"]. `data` is the folder
-    that `talkconv prepare` wrote, by default data/RECIPE, or that of the run which goes on. `out`
-    is the folder of the run, by default runs/RECIPE. With `seeds` several random starts are
-    trained, and the outcome is that of the best one.
+    that `talkconv prepare` wrote. Its default is data/RECIPE, or the data of the run that is
+    resumed. `out` is the folder of the run, by default runs/RECIPE. With `seeds`, the network is
+    trained with several random seeds, and the outcome is that of the best one.
 
-    Mistakes raise a ValueError, and a full disk an OSError. The first Ctrl-C saves the run and
-    returns an outcome that is not `finished`; resume=True goes on exactly there.
+    Wrong arguments raise a ValueError, and a full disk an OSError. The first Ctrl-C saves the run
+    and returns an outcome that is not `finished`; resume=True continues exactly from there.
 
     >>> outcome = train("toy", {"training.max_steps": 500}, quiet=True)  # doctest: +SKIP
     >>> outcome.metric, outcome.best_score, outcome.best  # doctest: +SKIP

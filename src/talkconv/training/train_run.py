@@ -1,4 +1,4 @@
-"""Trains one run: plans it, trains it, and says what became of it."""
+"""Trains one run: plans it, trains it, and prints the outcome."""
 
 from rich.console import Console
 
@@ -10,7 +10,7 @@ from talkconv.training.request import Outcome, Request
 def train_run(request: Request, console: Console) -> Outcome:
     """Train a run to its end, or until Ctrl-C."""
     plan = plan_run(request)
-    # torch and transformers take seconds to import, which a refusal need not wait for
+    # Importing torch and transformers takes seconds. An error of the plan appears before that.
     from talkconv.training.fit import fit
 
     progress = fit(plan, console)

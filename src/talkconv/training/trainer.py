@@ -1,8 +1,9 @@
-"""RunTrainer: transformers' Trainer on our stream of batches, with checkpoints that are complete.
+"""RunTrainer: transformers' Trainer with our stream of batches and with complete checkpoints.
 
-A step depends on the weights, the optimizer's state and the place in the stream of batches, and on
-nothing else: random numbers are seeded for each batch. A resumed run is therefore the run that was
-never stopped, to the bit on a CPU, and N processes do what one does with N times the accumulation.
+A step depends only on the weights, the optimizer's state and the position in the stream of batches,
+because random numbers are seeded for each batch. A resumed run therefore gives the same results as
+a run that was never stopped, bit for bit on a CPU. N processes give the same results as one process
+with N times the accumulation.
 """
 
 import math
@@ -40,7 +41,7 @@ from talkconv.training.validate import Validation
 
 
 class RunTrainer(Trainer):
-    """Trains one run; `go()` is the whole of it."""
+    """Trains one run. Call go() to do so."""
 
     model: TaLKConvGenerativeModel
 
@@ -73,7 +74,7 @@ class RunTrainer(Trainer):
         super().__init__(
             model=model,
             args=arguments,
-            # the Trainer asks whether there are any; both come from the overrides below
+            # The Trainer checks that these are not None. The methods below supply the batches.
             train_dataset=batches,
             eval_dataset=validation.batches,
             callbacks=callbacks,
@@ -81,7 +82,7 @@ class RunTrainer(Trainer):
         self.remove_callback(PrinterCallback)
 
     def go(self, checkpoint: Path | None) -> Progress:
-        """Train from the start, or on from a checkpoint, and return how far it came."""
+        """Train from the start or from a checkpoint, and return the progress."""
         position = START if checkpoint is None else checkpoints.read_position(checkpoint)
         self._stream = self._batches.stream(
             position, process=self.args.process_index, processes=self.args.world_size
@@ -101,8 +102,6 @@ class RunTrainer(Trainer):
     def epoch(self) -> float:
         place = self.position
         return place.epoch + place.batch / len(self._batches.plan(place.epoch))
-
-    # ---- what the Trainer asks for
 
     def get_train_dataloader(self) -> Any:
         return self._stream
@@ -133,16 +132,14 @@ class RunTrainer(Trainer):
     def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         return 0
 
-    # ---- what it tells
-
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" not in logs:
-            # the summary at the end, which has nothing that the log has not
+            # the summary at the end has nothing that is not in the log already
             return
         if not math.isfinite(logs["loss"]):
             raise Diverged(
-                f"the loss is {logs['loss']} after {self.state.global_step} steps: start anew with "
-                "a lower training.learning_rate, a longer training.warmup_steps, or training.clip"
+                f"the loss is {logs['loss']} after {self.state.global_step} steps: start again "
+                "with a lower training.learning_rate, more training.warmup_steps, or training.clip"
             )
         self.control.should_log = False
         now = time.monotonic()
@@ -154,7 +151,7 @@ class RunTrainer(Trainer):
         )
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """Validate; a better network than all before becomes `best`."""
+        """Validate the network. If it is better than all before, it becomes `best`."""
         started = time.monotonic()
         self.model.eval()
         with torch.no_grad():
@@ -176,7 +173,7 @@ class RunTrainer(Trainer):
                 self.save_model(str(new))
                 if self.args.should_save:
                     write_scores(new, RunCard.read(self.run), "valid", values)
-        # the time of a validation is not that of training
+        # the time of a validation does not count for the training speed
         self._since += time.monotonic() - started
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
@@ -184,7 +181,7 @@ class RunTrainer(Trainer):
         return metrics
 
     def _note_validation(self, metrics: dict[str, float]) -> bool:
-        """Add a validation to the state, and tell whether it is better than all before."""
+        """Add a validation to the state, and return whether it is better than all before."""
         state, by = self.state, self.settings.validate_by
         best = rank(metrics, by) > rank(Progress.of(state).best, by)
         state.log_history.append({"step": state.global_step, **metrics})
@@ -193,10 +190,8 @@ class RunTrainer(Trainer):
             state.best_global_step = state.global_step
         return best
 
-    # ---- what it writes
-
     def save_model(self, output_dir: str | None = None, *args: Any, **kwargs: Any) -> None:
-        """Save the network and its tokenizer; the Trainer would add a pickle of its arguments."""
+        """Save the network and its tokenizer, without the Trainer's pickle of its arguments."""
         assert output_dir is not None
         self.record.doing("save")
         sharded = self.accelerator.get_state_dict(self.model) if self.is_fsdp_enabled else None
@@ -207,15 +202,15 @@ class RunTrainer(Trainer):
 
 
 def _check_weights(checkpoint: Path | None, model: TaLKConvGenerativeModel, loaded: Any) -> None:
-    """Refuse the weights of another network. The Trainer would only warn.
+    """Raise an error for the weights of another network. The Trainer would only warn.
 
-    Weights that share their memory are stored once, so that their other names are missing.
+    Tied weights are stored once, so their other names are missing in the file.
     """
     shared = set(model.all_tied_weights_keys)
     loaded.missing_keys[:] = [name for name in loaded.missing_keys if name not in shared]
     wrong = [*loaded.unexpected_keys, *loaded.missing_keys]
     if wrong:
         raise ValueError(
-            f"{checkpoint} is of another network than this run's: one of them has no {wrong[0]}. "
-            "Remove the folder, or train in another --out"
+            f"{checkpoint} belongs to another network than this run: one of them has no "
+            f"{wrong[0]}. Remove the folder, or train in another --out"
         )

@@ -31,48 +31,50 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a network is trained; recipes/toy.toml tells what each setting does.
+    """The settings of a training. recipes/toy.toml explains each of them.
 
     >>> TrainingSettings(tokens=3584, accumulation=16).schedule
     'inverse_sqrt'
     """
 
     seed: int = 1
-    # of a batch on its longer side, padding included, for each process
+    # the largest number of tokens in a batch of one process, padding included: the longer of the
+    # source and the target side counts
     tokens: int = 4000
-    # batches of each process for one step
+    # the number of batches that each process adds up for one step
     accumulation: int = 1
     max_steps: int = 50_000
 
     optimizer: Optimizer = "adam"
-    # Adam's two; "nag" takes the first for its momentum
+    # the two of Adam; the momentum of "nag" is the first
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
-    # apart from the gradient, as a share of the learning rate
+    # decoupled from the gradient, and multiplied by the learning rate
     weight_decay: float = 0.0
-    # the norm that gradients are scaled down to; 0: as they are
+    # larger gradients are scaled down to this norm; 0 means no clipping
     clip: float = 0.0
 
     schedule: Schedule = "inverse_sqrt"
-    # the highest, where the warm-up ends
+    # the highest rate, at the end of the warm-up
     learning_rate: float = 1e-3
     warmup_steps: int = 4000
     warmup_from: float = 1e-7
-    # where the cosine ends, at max_steps
+    # the rate at the end of a cosine schedule, at max_steps
     final_learning_rate: float = 1e-7
     precision: Precision = "fp32"
-    # parameters, gradients and optimizer spread over the processes
+    # whether parameters, gradients and optimizer are spread over the processes
     fsdp: bool = False
 
     validate_every: int = 1000
-    # what the best network is chosen by
+    # the metric by which the best network is chosen
     validate_by: ValidateBy = "loss"
-    # sentences that are generated for "bleu" and "rouge"; None: all
+    # the number of sentences to generate for "bleu" and "rouge"; None means all
     validate_limit: int | None = None
-    # validations without a better one, after which training ends; None: never
+    # training ends after this many validations without a better result; None means that it goes
+    # on to max_steps
     patience: int | None = None
     save_every: int = 1000
-    # how many of the last checkpoints stay
+    # the number of checkpoints to keep
     keep: int = 2
     log_every: int = 100
 
@@ -92,23 +94,23 @@ class TrainingSettings:
             raise ValueError(f"training.betas must be in [0, 1), got {self.betas}")
         if self.optimizer == "nag" and self.weight_decay:
             raise ValueError(
-                "training.weight_decay must be 0 with optimizer 'nag', which has none of its own, "
+                "training.weight_decay must be 0 with optimizer 'nag', which does not support it, "
                 f"got {self.weight_decay}"
             )
         if self.schedule == "cosine" and self.warmup_steps >= self.max_steps:
             raise ValueError(
-                "training.warmup_steps must be below max_steps, since the cosine stands between "
-                f"them, got {self.warmup_steps} and {self.max_steps}"
+                "training.warmup_steps must be below max_steps, since the cosine goes from one to "
+                f"the other, got {self.warmup_steps} and {self.max_steps}"
             )
         if self.fsdp and self.validate_by != "loss":
             raise ValueError(
-                "training.fsdp spreads the network over processes, which cannot write sentences "
-                f"each on their own: training.validate_by must be 'loss', got {self.validate_by!r}"
+                "training.fsdp spreads the network over processes, and none of them can generate "
+                f"text alone: training.validate_by must be 'loss', got {self.validate_by!r}"
             )
 
 
-# what a run may be given anew when it goes on. Accumulation is among them for the sake of another
-# number of processes
+# The settings that may change when a run is resumed. Accumulation is one of them, so that a run can
+# go on with another number of processes.
 CHANGEABLE = frozenset(
     {
         "accumulation",

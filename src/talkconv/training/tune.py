@@ -1,4 +1,7 @@
-"""`talkconv tune`: the number of averaged checkpoints and the length penalty, on validation."""
+"""`talkconv tune` chooses the number of averaged checkpoints and the length penalty.
+
+It tries them on the validation set.
+"""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -26,17 +29,17 @@ from talkconv.training.average import last_checkpoints, write_average
 
 LENGTH_PENALTIES = (0.2, 0.6, 1.0, 1.4, 1.8)
 CHECKPOINTS = (1, 3, 5, 10)
-# a name that the next training takes away if this process is killed
+# If this process is killed, the next training removes a folder with this name.
 _TRIAL = ".tune.unfinished"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A choice and its score, of which a larger one is better."""
+    """A choice of settings, and its score. A larger score is better."""
 
-    # how many of the last checkpoints are averaged; 0: the best checkpoint, as it is
+    # how many of the last checkpoints are averaged; 0 means the best network, not averaged
     checkpoints: int
-    # None for language models, which have no outputs
+    # None for language models, because their score needs no generation
     length_penalty: float | None
     score: float
 
@@ -56,8 +59,9 @@ def tune(
 ) -> list[Trial]:
     """Try all choices on the validation set, and make the best one the run's default.
 
-    All trials, the best first. `lines` takes about so many of the validation set, evenly spread.
-    `checkpoints` says how many to average; None: 1, 3, 5 and 10, as far as the run has them.
+    Return all trials, the best first. With `lines`, only about so many lines of the validation set
+    are used, evenly spread. `checkpoints` are the numbers of checkpoints to average; None means 1,
+    3, 5 and 10, as far as the run has them.
     """
     card = RunCard.read(run)
     there = len(checkpoints_of(run))
@@ -74,7 +78,8 @@ def tune(
                 trials.append(trial)
         finally:
             shutil.rmtree(run / _TRIAL, ignore_errors=True)
-    # of equals the one that was tried first: fewer checkpoints, a smaller penalty
+    # The sort is stable: of equal scores, the one with fewer checkpoints and a smaller penalty
+    # comes first, because it was tried first.
     trials.sort(key=lambda trial: -trial.score)
     _choose(run, card, trials[0])
     return trials
@@ -112,7 +117,7 @@ def _perplexity(run: Run, prepared: Prepared) -> float:
 def _score(
     run: Run, sources: Sequence[str], references: Sequence[str], settings: GenerationSettings
 ) -> float:
-    """Tokenized BLEU, or the mean of ROUGE-1, -2 and -L."""
+    """Return tokenized BLEU, or the mean of ROUGE-1, -2 and -L."""
     generator = TextGenerator(run.model, run.tokenizer, settings, run.target_tokenizer)
     outputs = [output for (output,) in generator.outputs(sources)]
     if run.card.task == "summarization":
@@ -127,7 +132,7 @@ def _score(
 
 
 def _choose(run: Path, card: RunCard, trial: Trial) -> None:
-    """Write the settings that generate and evaluate take unless told otherwise."""
+    """Write the default settings of generate and evaluate for this run."""
     if trial.checkpoints:
         write_average(run, last_checkpoints(run, trial.checkpoints), run / AVERAGED)
     generation = card.generation.changed({"length_penalty": trial.length_penalty})
@@ -138,7 +143,7 @@ def _choose(run: Path, card: RunCard, trial: Trial) -> None:
 
 
 def grid(trials: Sequence[Trial], task: str) -> Table:
-    """Models down, length penalties across; the best is bold."""
+    """Return a table with a row for each model and a column for each penalty. The best is bold."""
     names = {"translation": "tokenized BLEU", "summarization": "mean ROUGE"}
     table = Table(title=f"{names.get(task, 'perplexity')} on valid", title_justify="left")
     tried = sorted({t.length_penalty for t in trials if t.length_penalty is not None})
@@ -159,7 +164,7 @@ def grid(trials: Sequence[Trial], task: str) -> Table:
 
 
 def tune_command(run: Path, **options: Any) -> None:
-    """tune() for the command line."""
+    """Tune a run for the command line."""
     console = Console()
 
     def tell(trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""Values of a recipe against the types of the settings they are for."""
+"""Checks the values of a recipe against the types of the settings."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,9 @@ NONE = "none"
 def settings_from(
     kind: type[_Settings], section: str, values: Mapping[str, Any], file: str = "a recipe"
 ) -> _Settings:
-    """Make settings of a dataclass from a section of a TOML file, whose keys must be known.
+    """Make the settings of a dataclass from a section of a TOML file, whose keys must be known.
 
-    `file` is what messages call the file.
+    `file` is the name of the file in messages.
     """
     annotations = get_type_hints(kind)
     checked = {}
@@ -35,8 +35,9 @@ def settings_from(
 
 
 def typed(value: Any, annotation: Any, where: str) -> Any:
-    """`value` as `annotation` wants it: a whole number may be a float, a list a tuple, and "none"
-    is None where that is allowed.
+    """Convert `value` to the type `annotation`, or raise a ValueError that names `where`.
+
+    A whole number can become a float, a list a tuple, and "none" None, if the type allows it.
 
     >>> typed(1, float, "training.clip")
     1.0
@@ -52,7 +53,7 @@ def _fit(value: Any, annotation: Any) -> tuple[bool, Any]:
     if origin in (Union, types.UnionType):
         if value == NONE and types.NoneType in inner:
             return True, None
-        # an exact type first: 3 stays an int where both int and float would do
+        # Try the exact type first, so that 3 stays an int if both int and float are allowed.
         for each in sorted(inner, key=lambda each: type(value) is not each):
             fitting, result = _fit(value, each)
             if fitting:
@@ -93,7 +94,7 @@ def _fit_dict(value: Any, inner: tuple[Any, ...]) -> tuple[bool, Any]:
 
 
 def _name(annotation: Any) -> str:
-    """The annotation in words.
+    """Describe a type in words.
 
     >>> _name(tuple[float, float])
     'a list of 2: a number, a number'

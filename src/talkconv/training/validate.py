@@ -1,4 +1,4 @@
-"""Validation: the loss of every sentence, and the BLEU or ROUGE of generated ones."""
+"""Validation: the loss of all sentences, and the BLEU or ROUGE of generated ones."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,16 +23,16 @@ Tell = Callable[[str], object]
 
 
 class Validation:
-    """The validation set of a run, and what the network is asked about it."""
+    """Validates the network of a run on its validation set."""
 
     def __init__(self, prepared: Prepared, tokenizer: TaLKConvTokenizer, recipe: Recipe) -> None:
         if "valid" not in prepared.splits():
             raise ValueError(
                 f"{prepared.folder} must have a validation set, got {prepared.splits()}: add its "
-                "files to the raw ones and prepare them anew"
+                "files to the raw ones and prepare them again"
             )
         examples = examples_of(prepared.split("valid"))
-        # nothing was dropped here for its length
+        # Long sentences of a validation set are not dropped, so a batch must have room for them.
         longest = max(int(lengths.max()) for lengths in examples.lengths)
         self.batches = Batches(examples, tokens=max(recipe.training.tokens, longest))
         self.tokenizer = tokenizer
@@ -52,7 +52,7 @@ class Validation:
         processes: int,
         tell: Tell,
     ) -> dict[str, float]:
-        """`loss` and `perplexity`, and the scores that the recipe wants to choose by."""
+        """Return `loss` and `perplexity`, and the scores by which the best network is chosen."""
         share = dict(process=process, processes=processes)
         tell("validate")
         loss = validation_loss(model, self.batches, sum_all, **share)
@@ -80,16 +80,17 @@ def validation_loss(
     process: int = 0,
     processes: int = 1,
 ) -> float:
-    """Mean negative log-likelihood of a target's token, without label smoothing.
+    """Return the mean negative log-likelihood of a target token, without label smoothing.
 
-    `sum_all` adds a tensor up over all processes, each of which takes its share of the batches.
+    Each process computes its share of the batches, and `sum_all` sums a tensor over all processes.
     """
     device = next(model.parameters()).device
     total = torch.zeros(2, dtype=torch.float64, device=device)
     for round, batch in enumerate(batches.shared(process, processes)):
         inputs = {name: tensor.to(device) for name, tensor in batch.items()}
         loss, tokens = _summed_loss(model, inputs)
-        # a process that has run out of batches repeats one: sharded networks run in step
+        # All processes of a sharded network must run the same number of batches, so a process
+        # that has no batches left repeats one, which does not count.
         if round * processes + process < len(batches):
             total += torch.stack([loss.double(), tokens.double()])
     summed = sum_all(total)
@@ -99,7 +100,7 @@ def validation_loss(
 def _summed_loss(
     model: TaLKConvGenerativeModel, inputs: dict[str, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """The sum over all tokens, and their number."""
+    """Return the sum of the losses of all tokens, and the number of tokens."""
     config, labels = model.config, inputs["labels"]
     out: Any = model(**inputs, num_items_in_batch=1)
     shift = 0 if config.is_encoder_decoder else 1
@@ -129,9 +130,9 @@ def score_outputs(
     processes: int = 1,
     tell: Callable[[int, int], object] = lambda done, total: None,
 ) -> dict[str, float]:
-    """BLEU or ROUGE of what the network writes for the sources, against the targets.
+    """Return the BLEU or ROUGE of the texts that the network generates.
 
-    Each process writes every `processes`-th; `gather` puts all lists of all processes together.
+    Each process generates every `processes`-th text, and `gather` joins the lists of all processes.
     """
     sources, references = texts
     mine = range(process, len(sources), processes)
@@ -150,7 +151,7 @@ def score_outputs(
 
 
 def spread(texts: tuple[list[str], list[str]], limit: int | None) -> tuple[list[str], list[str]]:
-    """At most `limit` of the pairs, evenly from the whole set.
+    """Return at most `limit` of the pairs, evenly spread over the whole set.
 
     >>> spread((list("abcdef"), list("ABCDEF")), 3)
     (['a', 'c', 'e'], ['A', 'C', 'E'])
