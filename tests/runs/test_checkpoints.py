@@ -71,7 +71,7 @@ def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with pytest.raises(NotSaved, match="Nothing half-written"), alone(tmp_path / "best") as out:
+        with pytest.raises(NotSaved, match="No incomplete files"), alone(tmp_path / "best") as out:
             torch.save(torch.zeros(1_000_000), out / "weights")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -167,5 +167,5 @@ def test_a_place_in_the_data_is_written_and_read(tmp_path):
 def test_a_broken_place_is_named_with_the_cure(tmp_path, text):
     if text is not None:
         (tmp_path / checkpoints.POSITION).write_text(text)
-    with pytest.raises(ValueError, match=r"position.json must hold a place .* Remove"):
+    with pytest.raises(ValueError, match=r"position.json must hold a position .* Remove"):
         read_position(tmp_path)

@@ -69,5 +69,5 @@ def test_open_run_prefers_the_card(tmp_path):
 
 
 def test_open_run_needs_a_real_folder(tmp_path):
-    with pytest.raises(ValueError, match="not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         open_run(tmp_path / "nope")

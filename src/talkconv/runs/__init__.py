@@ -1,1 +1,1 @@
-"""Run folders: their card, their checkpoints, and how to open the network in them."""
+"""Run folders: their card, their checkpoints, and the functions that open their networks."""

@@ -18,7 +18,7 @@ BEST, LAST, AVERAGED = "best", "last", "averaged"
 
 @dataclass(frozen=True)
 class RunCard:
-    """What generation and evaluation need to know about a run."""
+    """The facts about a run that generation and evaluation need."""
 
     task: str
     # the recipe's name

@@ -1,4 +1,4 @@
-"""Checkpoints that are complete or absent, whenever the process dies and the disk fills up."""
+"""Checkpoints. Each is complete or absent, even if the process is killed or the disk is full."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ class NotSaved(OSError):
 
 
 def checkpoints_of(run: Path) -> list[Path]:
-    """The complete checkpoints of a run, the oldest first.
+    """Return the complete checkpoints of a run, the oldest first.
 
     >>> [path.name for path in checkpoints_of(Path("runs/toy"))]  # doctest: +SKIP
     ['checkpoint-300', 'checkpoint-600']
@@ -48,7 +48,7 @@ def checkpoint_path(run: Path, step: int) -> Path:
 
 @contextlib.contextmanager
 def whole(final: Path, *, writes: bool, wait: Callable[[], object]) -> Iterator[Path]:
-    """Yield a folder to write into, which becomes `final` when all is on disk, or is removed.
+    """Yield a folder to write into. It is renamed to `final` at the end, or removed after an error.
 
     All processes of a run enter together: one of them `writes`, and all `wait` for each other.
     """
@@ -90,9 +90,10 @@ def finish_checkpoint(run: Path, step: int) -> Path:
 
 @contextlib.contextmanager
 def staging(run: Path, *, writes: bool) -> Iterator[None]:
-    """Remove the staging folder at the end; an error while a checkpoint is in it is NotSaved.
+    """Remove the staging folder at the end.
 
-    All processes of a run enter it; one of them `writes`.
+    An error while a checkpoint is in it becomes NotSaved. All processes of a run enter together,
+    and one of them `writes`.
     """
     try:
         yield
@@ -107,19 +108,19 @@ def staging(run: Path, *, writes: bool) -> Iterator[None]:
 
 
 def recover_run(run: Path) -> None:
-    """Remove what a killed process left half-written in a run."""
+    """Remove the incomplete files that a killed process left in a run."""
     for parent in (run, run / CHECKPOINTS):
         recover(parent)
 
 
 def keep_last(run: Path, keep: int) -> None:
-    """Remove all checkpoints but the last ones."""
+    """Remove all checkpoints except the last `keep`."""
     for checkpoint in checkpoints_of(run)[:-keep]:
         remove_folder(checkpoint)
 
 
 def publish(checkpoint: Path, folder: Path) -> None:
-    """Make `folder` the network of a checkpoint, without copying where the disk can link."""
+    """Make `folder` the network of a checkpoint. Files are linked if the disk allows it."""
     ignore = shutil.ignore_patterns(*_NOT_OF_THE_NETWORK)
     with next_folder(folder) as new:
         shutil.copytree(checkpoint, new, copy_function=_link, ignore=ignore, dirs_exist_ok=True)
@@ -130,13 +131,13 @@ def write_position(checkpoint: Path, position: Position) -> None:
 
 
 def read_position(checkpoint: Path) -> Position:
-    """The place in the stream of batches where a checkpoint was made."""
+    """Read the position in the stream of batches at which a checkpoint was made."""
     path = checkpoint / POSITION
     try:
         return Position(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} must hold a place in the data: {error}. Remove {checkpoint}, and training "
+            f"{path} must hold a position in the data: {error}. Remove {checkpoint}, and training "
             "goes on from the checkpoint before it"
         ) from error
 
@@ -149,9 +150,9 @@ def _link(source: str, target: str) -> None:
 
 
 def _not_saved(final: Path, error: Exception) -> NotSaved:
-    """Return the error that tells how full the disk is: libraries report it in their own ways."""
+    """Return an error that says how much space is left, because not all libraries report it."""
     free = shutil.disk_usage(final.parent if final.parent.exists() else final.parents[1]).free
     return NotSaved(
         f"{final} could not be written ({error}); the disk has {free / 1e6:.0f} MB left. "
-        "Nothing half-written remains"
+        "No incomplete files remain"
     )

@@ -1,4 +1,4 @@
-"""`talkconv convert`: a fairseq checkpoint and its dictionaries to a model folder."""
+"""`talkconv convert` makes a model folder of a fairseq checkpoint and its dictionaries."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ from talkconv.models.weights import network_of
 from talkconv.runs.generation_config import follow
 from talkconv.runs.generation_settings import GenerationSettings
 
-# where the tokenizer of the target side stands when it is another than the source's
+# the folder of the target's tokenizer, if it differs from the source's
 TARGET_TOKENIZER = "target_tokenizer"
 
 
 def convert_command(checkpoint: Path, dictionaries: list[Path], out: Path) -> None:
-    """Run convert() for the command line and say what was converted."""
+    """Run convert() for the command line and print what was converted."""
     with one_message("not converted"):
         model = convert(checkpoint, dictionaries, out)
     config = model.config
@@ -31,12 +31,13 @@ def convert_command(checkpoint: Path, dictionaries: list[Path], out: Path) -> No
 
 
 def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvGenerativeModel:
-    """Write the folder `out`, which a failure leaves absent, and return the network.
+    """Write the network to the folder `out`, and return it. If this fails, nothing is written.
 
-    It holds config.json, model.safetensors, the tokenizer of the source, and in the folder
-    `target_tokenizer` that of the target if it differs.
+    The folder has config.json, model.safetensors and the tokenizer of the source. If the tokenizer
+    of the target differs, it is in the folder `target_tokenizer`.
 
-    `dictionaries` are the source's and the target's, or one for both or for a language model.
+    `dictionaries` are those of source and target. One is enough for a language model, or if source
+    and target share it.
     """
     check_new(out)
     model = network_of(read_checkpoint(checkpoint))
@@ -51,7 +52,7 @@ def convert(checkpoint: Path, dictionaries: list[Path], out: Path) -> TaLKConvGe
 
 
 def _vocabularies(model: TaLKConvGenerativeModel, dictionaries: list[Path]) -> list[list[str]]:
-    """The words of each side, source first, checked against the network's tables."""
+    """Return the words of source and target, after a check against the sizes of the network."""
     config = model.config
     sizes = {"target": config.vocab_size}
     if config.is_encoder_decoder:
@@ -67,12 +68,13 @@ def _vocabularies(model: TaLKConvGenerativeModel, dictionaries: list[Path]) -> l
     for (side, size), path, found in zip(sizes.items(), dictionaries, words, strict=True):
         if len(found) != size:
             raise ValueError(
-                f"the {side} side of this network has {size} words, {path} has {len(found)} with "
-                f"the {len(SPECIALS)} special ones: give its own dictionaries, the source's first"
+                f"the {side} side of this network has {size} words, but {path} has {len(found)}, "
+                f"{len(SPECIALS)} special ones included: give the dictionaries of this network, "
+                "the source's first"
             )
     if config.share_embeddings and words[0] != words[1]:
         raise ValueError(
-            "source and target share their embeddings in this network, but "
-            f"{dictionaries[0]} and {dictionaries[1]} differ"
+            f"{dictionaries[0]} and {dictionaries[1]} must be equal, because source and target "
+            "share their embeddings in this network"
         )
     return words

@@ -25,7 +25,7 @@ def find_network(folder: Path, model: str | None = None) -> FoundNetwork:
     run's card names.
     """
     if not folder.is_dir():
-        raise ValueError(f"{folder} must be the folder of a run or of a model, but is not there")
+        raise ValueError(f"{folder} must be the folder of a run or of a model, but does not exist")
     if not (folder / CARD).exists():
         return FoundNetwork(folder, _card_of_model(folder))
     card = RunCard.read(folder)
@@ -46,7 +46,7 @@ def _card_of_model(folder: Path) -> RunCard:
         has_encoder = json.loads(path.read_text(encoding="utf-8")).get("is_encoder_decoder")
     except (AttributeError, ValueError) as error:
         raise ValueError(f"{path} must be the configuration of a model: {error}") from error
-    # the settings of a translation suit every network with an encoder
+    # the defaults of a translation fit every network with an encoder
     return RunCard(task=TRANSLATION if has_encoder else LANGUAGE_MODELLING, recipe=folder.name)
 
 

@@ -1,4 +1,4 @@
-"""The settings of generation as `generation_config.json` of a network, which transformers reads."""
+"""Writes the settings of generation as `generation_config.json`, which transformers reads."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def as_generation_config(settings: GenerationSettings) -> dict[str, Any]:
 
 
 def follow(model: Any, settings: GenerationSettings) -> None:
-    """Make the settings those that model.generate() follows, and that are saved with the model."""
+    """Let model.generate() follow the settings. They are also saved with the model."""
     model.generation_config = GenerationConfig(
         **_changed(model.generation_config.to_dict(), settings)
     )

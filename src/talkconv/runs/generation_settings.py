@@ -1,4 +1,4 @@
-"""How a model writes: the `[generation]` section of a recipe."""
+"""The settings of generation: the `[generation]` section of a recipe."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -9,48 +9,53 @@ from talkconv.search.limits import longest_output
 
 @dataclass(frozen=True)
 class GenerationSettings:
-    """Beam search, or sampling where `temperature` is above 0. Lengths count new tokens.
+    """The settings of beam search, or of sampling if `temperature` is above 0.
 
-    With y of t tokens, its end included, the search looks for the largest
+    Lengths count new tokens only. Among outputs y of t tokens, the end included, beam search looks
+    for the largest
 
         (log P(y) - stepwise_length_penalty * t) / t ** length_penalty
 
-    The paper applies "a stepwise length penalty" to summaries and gives no formula: here it is what
-    each expansion of a beam costs. Under length_penalty = 1 it shifts all scores alike and so
-    changes nothing.
+    The paper applies "a stepwise length penalty" to summaries and gives no formula. Here it is
+    subtracted from the score at each step of a beam. If length_penalty = 1, it changes all scores
+    by the same amount and so has no effect.
 
     >>> GenerationSettings(num_beams=4, length_penalty=0.6).num_beams
     4
     """
 
     num_beams: int = 5
-    # above 0 the score is a mean, which favours longer outputs the larger it is; 0 is the plain sum
+    # 0 compares sums of log-probabilities, 1 compares means; larger values favour longer outputs
     length_penalty: float = 1.0
-    # what each token costs as it is written; below 0 it is a reward, and outputs become longer
+    # the cost of each token; a negative value is a reward and makes outputs longer
     stepwise_length_penalty: float = 0.0
-    # no sequence of this many tokens is written twice; 0: any may be
+    # no sequence of this many tokens is generated twice; 0 allows repetitions
     no_repeat_ngram: int = 0
-    # the end not counted
+    # does not count the end token
     min_length: int = 0
-    # an output has at most max_ratio * (tokens of its source) + max_extra tokens, and max_length,
-    # its end counted
+    # An output has at most max_length tokens, and at most max_ratio * (tokens of its source) +
+    # max_extra. Both count the end token.
     max_length: int = 256
     max_ratio: float = 2.0
     max_extra: int = 20
-    # the rest of a longer source is cut off, and said so
+    # a longer source is cut to this length, with a warning
     max_source_tokens: int = 1024
-    # sampling, for language models: 0 is beam search
+    # above 0, outputs are sampled; this is meant for language models
     temperature: float = 0.0
-    # of the likeliest tokens, those that make up this probability, and at most this many (0: all)
+    # samples come from the most likely tokens: those that together have the probability top_p, and
+    # at most top_k of them (0 means no such limit)
     top_p: float = 1.0
     top_k: int = 0
-    # tokens of source, padding included, that are read together; beams come on top
+    # the number of source tokens in a batch, padding included; beams are not counted
     batch_tokens: int = 2048
-    # how many lines are read ahead, so that lines of one length can be put together
+    # how many lines are read ahead, so that lines of similar length can share a batch
     read_ahead: int = 1024
 
     def reading_at_most(self, tokens: int | None) -> "GenerationSettings":
-        """With sources cut at `tokens` too, as those of a training were; None: no such limit."""
+        """Return settings that cut sources at `tokens` too, unless it is None.
+
+        A training may have cut its sources at this length.
+        """
         if tokens is None:
             return self
         return replace(self, max_source_tokens=min(tokens, self.max_source_tokens))
@@ -75,7 +80,7 @@ class GenerationSettings:
             self.min_length <= self.max_length,
         )
         if self.max_ratio == 0 and self.max_extra == 0:
-            raise ValueError("max_ratio and max_extra must not both be 0: nothing could be written")
+            raise ValueError("max_ratio and max_extra must not both be 0: outputs would be empty")
 
     def longest(self, source_tokens: int) -> int:
         """Return the most tokens that an output may have for a source of so many tokens."""
@@ -88,18 +93,19 @@ class GenerationSettings:
         )
 
     def changed(self, changes: Mapping[str, Any]) -> "GenerationSettings":
-        """With other values where `changes` has any, None being none."""
+        """Return settings with the values of `changes`. A value of None changes nothing."""
         given = {name: value for name, value in changes.items() if value is not None}
         return GenerationSettings.of({**asdict(self), **given})
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "GenerationSettings":
-        """From a mapping, as a recipe or a run's card has it; names must be known."""
+        """Make settings from a mapping in a recipe or a run's card. Its names must be known."""
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
             raise ValueError(
-                f"no setting of generation is called {unknown[0]!r}: there are {sorted(known)}"
+                f"no setting of generation is called {unknown[0]!r}: the settings are "
+                f"{sorted(known)}"
             )
         return cls(**values)
 

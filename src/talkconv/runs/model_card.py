@@ -42,7 +42,7 @@ classes of transformers open this folder, too.
 
 
 def write_scores(network: Path, card: RunCard, split: str, scores: Mapping[str, float]) -> None:
-    """Write the scores of a split into a network's README.md; those of other splits stay.
+    """Write the scores of a split into a network's README.md. Those of other splits remain.
 
     The file is replaced and not changed in place, because other folders may link to it.
     """

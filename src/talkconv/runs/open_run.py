@@ -38,8 +38,8 @@ def open_run(
 ) -> Run:
     """Open a run that `talkconv train` wrote, or a plain folder of a model and its tokenizer.
 
-    `model` is best, last, averaged or any folder in the run; None: the one that its card names.
-    The model is in evaluation mode, on `device` or the best one here.
+    `model` is best, last, averaged or any folder in the run. None means the one that the card
+    names. The model is in evaluation mode, on `device` or on the best device of this machine.
     """
     found = find_network(folder, model)
     weights = found.weights
@@ -77,7 +77,7 @@ def _load_model(folder: Path) -> TaLKConvGenerativeModel:
 
 @contextlib.contextmanager
 def _no_progress_bar() -> Iterator[None]:
-    """Hide transformers' bar: the weights load in a moment, and standard error is for errors."""
+    """Hide transformers' progress bar, because loading is quick and stderr is for errors."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
