@@ -35,63 +35,72 @@ class NetworkSettings:
     2
     """
 
+    # The size of the vocabulary, which a recipe takes from its data.
     vocab_size: int = 10_000
-    # the size of the source's own vocabulary; None means that both sides have one vocabulary
+    # The size of the source's own vocabulary. None means that both sides have one vocabulary.
     encoder_vocab_size: int | None = None
-    # channels of each token
+    # The channels of each token.
     dim: int = 512
-    # channels between the two layers of the feed-forward part
+    # The channels between the two layers of the feed-forward part.
     ff_dim: int = 2048
-    # heads of the mixer
+    # The heads of the mixer. They must divide dim.
     heads: int = 8
-    # heads of the attention over the encoder; None means as many as the mixer has
+    # The heads of the attention over the encoder. "none" is as many as the mixer has.
     attention_heads: int | None = None
 
-    # how many tokens before its own a window reaches at most, for each encoder layer
+    # The most tokens that a window reaches to the left, one entry for each encoder layer. A
+    # language model has an empty list.
     encoder_l_max: Sequence[int] = (3, 7, 15, 31, 31, 31, 31)
-    # how many tokens after its own a window reaches at most; None means the same as encoder_l_max
+    # The most tokens that a window reaches to the right, one entry for each encoder layer. "none"
+    # is the same as encoder_l_max.
     encoder_r_max: Sequence[int] | None = None
-    # how many tokens before its own a window reaches at most, for each decoder layer
+    # The most tokens that a window reaches to the left, one entry for each decoder layer. A decoder
+    # sees no token to the right.
     decoder_l_max: Sequence[int] = (3, 7, 15, 31, 31, 31)
-    # talk, attention, light or dynamic: one word, or a list with a word for each layer
+    # The mixer of the encoder: "talk", "attention", "light" or "dynamic", or a list with one of
+    # them for each layer.
     encoder_mixer: str | Sequence[str] = DEFAULT_MIXER
+    # The mixer of the decoder, in the same words.
     decoder_mixer: str | Sequence[str] = DEFAULT_MIXER
-    # divide the sum of a window by its largest size; false is the first row of the paper's ablation
+    # With true, the sum over a window is divided by the largest size of a window. False is a row of
+    # the paper's ablation, whose network diverges.
     normalize: bool = True
-    # a gated linear unit before a convolution; false means a plain linear layer
+    # With true, a gated linear unit is before each convolution; with false, a plain linear layer.
     gate: bool = True
-    # of the feed-forward part: swish or relu
+    # The activation of the feed-forward part: "swish" or "relu".
     activation: str = "swish"
-    # layer norms before each part; false means after its residual
+    # With true, layer norms are before each part; with false, after its residual.
     norm_first: bool = False
-    # a layer norm after the last layer of each stack
+    # With true, one more layer norm is after the last layer of each stack.
     final_norm: bool = False
 
-    # on embeddings, and on what each part adds to the residual; 0.1 is torch.nn's default, too
+    # Dropout of embeddings and of what each part adds to the residual.
     dropout: float = 0.1
-    # on the weights of attention, both self-attention and attention over the encoder
+    # Dropout of the weights of attention, both self-attention and attention over the encoder.
     attention_dropout: float = 0.0
-    # after the activation of the feed-forward part
+    # Dropout after the activation of the feed-forward part.
     ff_dropout: float = 0.0
-    # on the input of a convolution's gate
+    # Dropout of the input of a convolution's gate.
     input_dropout: float = 0.0
-    # on the offsets of TaLK convolutions
+    # Dropout of the offsets of TaLK convolutions.
     offset_dropout: float = 0.0
-    # on the kernels of light and dynamic convolutions
+    # Dropout of the kernels of light and dynamic convolutions.
     weight_dropout: float = 0.0
 
-    # one table for the encoder's input, the decoder's input and its output
+    # With true, the encoder's input, the decoder's input and its output share one table of
+    # embeddings.
     share_embeddings: bool = False
-    # one table for the decoder's input and its output
+    # With true, the decoder's input and its output share one table of embeddings.
     tie_word_embeddings: bool = True
-    # where the bands of an adaptive input and softmax begin; an empty list means plain embeddings
+    # The entries of the vocabulary where the bands of an adaptive input and softmax begin, for the
+    # large vocabularies of language models. An empty list means plain embeddings.
     adaptive_cutoffs: Sequence[int] = ()
-    # how many times fewer channels each band has than the band before
+    # Each band has so many times fewer channels than the band before.
     adaptive_factor: int = 4
-    # on the reduced hidden states of the adaptive softmax
+    # Dropout of the reduced hidden states of the adaptive softmax.
     adaptive_dropout: float = 0.0
 
-    # the share of the probability that the training target spreads over all words
+    # The share of the probability that the loss spreads over all words.
     label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:

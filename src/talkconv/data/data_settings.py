@@ -34,44 +34,53 @@ class DataSettings:
     False
     """
 
-    # The layout of the raw files, or "datasets:NAME" for the `datasets` library.
+    # The layout of the raw files: "pairs" (train.de and train.en, ...),
+    # "summaries" (train.source and train.summary, ...), "text" (train.txt), the paper's
+    # "iwslt14", "wmt16_en_de", "wmt14_en_fr", "cnn_dailymail" and "wikitext", "datasets:NAME" for
+    # the `datasets` library, or "toy", which needs no files.
     corpus: str
-    # Two-letter codes select the Moses rules. A language model and a summary have one language.
+    # The language of the sources, a code of two letters. It selects the Moses rules, and the files
+    # of "pairs" end with it. A language model and a summary have this one language.
     source_lang: str = "en"
+    # The language of the targets.
     target_lang: str = "en"
     # How text becomes subwords. "moses" splits it into words, of which BPE is learnt. "none" splits
-    # it at spaces, because others tokenized it, and undoes the marks `@@ ` of their subwords in
-    # every output. "bytes" (BPE over bytes) and "unigram" (a unigram language model over bytes)
-    # read raw text and write it, and keep every byte. "auto" is "moses" where `vocabulary` is set
-    # and "none" where it is not.
+    # it at spaces, because others tokenized it, and joins their subwords (marked by `@@ `) in every
+    # output. "bytes" (BPE over bytes) and "unigram" (a unigram language model over bytes) read raw
+    # text and write it, and keep every byte. "auto" is "moses" where `vocabulary` is set and "none"
+    # where it is not.
     tokenizer: str = AUTO
-    # Regular expressions of what Moses must keep whole, such as "%[a-z]" or "</?[a-z]+>".
+    # Regular expressions of strings that Moses must keep whole, such as `%[a-z]` or `</?[a-z]+>`.
     protected: Sequence[str] = ()
+    # With true, all text is put into lower case.
     lowercase: bool = False
-    # Moses' normalize-punctuation is applied before tokenization.
+    # With true, Moses' normalize-punctuation is applied before tokenization.
     normalize: bool = False
-    # Hyphens are split as by Moses' -a: well-known becomes well @-@ known.
+    # With true, hyphens are split as by Moses' -a: well-known becomes `well @-@ known`.
     split_hyphens: bool = False
-    # The size of the finished vocabulary of subwords, special entries included. None is word level:
-    # each word (or each subword, where words come in marked subwords) is one entry.
+    # The size of the finished vocabulary of subwords, special entries included. With "none", each
+    # word (or each subword, where words come in marked subwords) is an entry of the vocabulary.
     vocabulary: int | None = None
-    # A codes file of subword-nmt, in the folder of the raw files or anywhere: words are segmented
-    # with it. A line that carries marks already stays as it is.
+    # A codes file of subword-nmt, in the folder of the raw files or anywhere, which segments the
+    # words. It takes the place of `vocabulary`. A line that has marks already stays as it is.
     codes: str | None = None
-    # Rarer words (at word level) and rarer characters (with BPE) become <unk>.
+    # Rarer characters (rarer words, where the vocabulary has whole words) become `<unk>`.
     min_frequency: int = 1
-    # Training pairs are dropped if a side is longer than max_length, unless it is cut (see below),
-    # and if one side is more than max_ratio times as long as the other.
+    # Training pairs with a longer side are dropped, unless that side is cut (see
+    # max_source_tokens). With "none", they are kept.
     max_length: int | None = 1_000
+    # Training pairs with one side more than so many times as long as the other are dropped. With
+    # "none", they are kept.
     max_ratio: float | None = None
-    # Both settings count "words" or "subwords".
+    # The unit in which max_length and max_ratio count: "words" or "subwords".
     length_in: str = "words"
-    # Sources (articles) and targets are cut after so many tokens.
+    # Longer sources are cut after so many tokens. With "none", they are not.
     max_source_tokens: int | None = None
+    # Longer targets are cut after so many tokens. With "none", they are not.
     max_target_tokens: int | None = None
-    # The number of tokens in a row of a language model's data.
+    # The number of tokens in a row of a language model's data. Other tasks do not use it.
     block: int = 512
-    # The number of training pairs of the built-in corpus.
+    # The number of training pairs of the built-in corpus "toy".
     toy_pairs: int = 20_000
 
     def __post_init__(self) -> None:

@@ -24,31 +24,35 @@ class GenerationSettings:
     4
     """
 
+    # The width of the search: so many candidates are kept at each token.
     num_beams: int = 5
-    # 0 compares sums of log-probabilities, 1 compares means; larger values favour longer outputs
+    # The score of an output is divided by its number of tokens to this power. A larger value
+    # favours longer outputs; 0 is the plain sum.
     length_penalty: float = 1.0
-    # the cost of each token; a negative value is a reward and makes outputs longer
+    # This is subtracted from the score for each token. Below 0 it is a reward, and outputs become
+    # longer.
     stepwise_length_penalty: float = 0.0
-    # no sequence of this many tokens is generated twice; 0 allows repetitions
+    # No sequence of so many tokens is written twice. With 0, any may be.
     no_repeat_ngram: int = 0
-    # does not count the end token
+    # An output has at least so many tokens, its end not counted.
     min_length: int = 0
-    # An output has at most max_length tokens, and at most max_ratio * (tokens of its source) +
-    # max_extra. Both count the end token.
+    # An output has at most so many tokens, its end counted.
     max_length: int = 256
+    # An output also has at most this times the tokens of its source, plus max_extra.
     max_ratio: float = 2.0
+    # The tokens that an output may have beyond max_ratio times those of its source.
     max_extra: int = 20
-    # a longer source is cut to this length, with a warning
+    # The rest of a longer source is cut off, with a message.
     max_source_tokens: int = 1024
-    # above 0, outputs are sampled; this is meant for language models
+    # Above 0, tokens are sampled with this temperature, for language models. 0 is beam search.
     temperature: float = 0.0
-    # samples come from the most likely tokens: those that together have the probability top_p, and
-    # at most top_k of them (0 means no such limit)
+    # Tokens are sampled from the likeliest ones that have this probability together.
     top_p: float = 1.0
+    # Tokens are sampled from at most so many of the likeliest ones. With 0, from all.
     top_k: int = 0
-    # the number of source tokens in a batch, padding included; beams are not counted
+    # The source tokens of one batch, padding included. Beams come on top.
     batch_tokens: int = 2048
-    # how many lines are read ahead, so that lines of similar length can share a batch
+    # The number of lines that are read ahead, so that lines of similar length share a batch.
     read_ahead: int = 1024
 
     def reading_at_most(self, tokens: int | None) -> "GenerationSettings":

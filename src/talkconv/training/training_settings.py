@@ -31,51 +31,66 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The settings of a training. recipes/toy.toml explains each of them.
+    """Settings that say how a network is trained.
 
     >>> TrainingSettings(tokens=3584, accumulation=16).schedule
     'inverse_sqrt'
     """
 
+    # Another seed gives other initial weights and another order of the text. `--seeds 5` trains
+    # five networks with five seeds.
     seed: int = 1
-    # the largest number of tokens in a batch of one process, padding included: the longer of the
-    # source and the target side counts
+    # The most tokens that a batch of one process has on its longer side, padding included.
     tokens: int = 4000
-    # the number of batches that each process adds up for one step
+    # The number of batches of each process in one step. N processes with k batches each are like
+    # one process with N * k batches.
     accumulation: int = 1
+    # Training ends after so many steps.
     max_steps: int = 50_000
 
+    # The optimizer is "adam", or "nag" for gradient descent with Nesterov's momentum.
     optimizer: Optimizer = "adam"
-    # the two of Adam; the momentum of "nag" is the first
+    # The two betas of Adam. "nag" takes the first for its momentum.
     betas: tuple[float, float] = (0.9, 0.999)
+    # The number that Adam adds to its denominator.
     epsilon: float = 1e-8
-    # decoupled from the gradient, and multiplied by the learning rate
+    # Each step shrinks the weights by this times the learning rate, apart from the gradient.
     weight_decay: float = 0.0
-    # larger gradients are scaled down to this norm; 0 means no clipping
+    # Gradients with a larger norm are scaled down to this norm. With 0 they are not.
     clip: float = 0.0
 
+    # How the learning rate falls after the warm-up. "inverse_sqrt" falls without an end; "cosine"
+    # reaches final_learning_rate at max_steps.
     schedule: Schedule = "inverse_sqrt"
-    # the highest rate, at the end of the warm-up
+    # The highest learning rate, which is reached at the end of the warm-up.
     learning_rate: float = 1e-3
+    # The number of steps in which the learning rate rises to its highest.
     warmup_steps: int = 4000
+    # The learning rate at the start of the warm-up.
     warmup_from: float = 1e-7
-    # the rate at the end of a cosine schedule, at max_steps
+    # The learning rate at the end of the cosine. "inverse_sqrt" does not use it.
     final_learning_rate: float = 1e-7
+    # The precision of matrix products: "fp32", or autocast to "bf16" or (on a GPU) "fp16".
     precision: Precision = "fp32"
-    # whether parameters, gradients and optimizer are spread over the processes
+    # With true, parameters, gradients and optimizer are spread over the processes of torchrun.
     fsdp: bool = False
 
+    # The number of steps between validations.
     validate_every: int = 1000
-    # the metric by which the best network is chosen
+    # The best network is chosen by "loss", or by "bleu" or "rouge" of generated texts.
     validate_by: ValidateBy = "loss"
-    # the number of sentences to generate for "bleu" and "rouge"; None means all
+    # The number of texts of the validation set that are generated for "bleu" and "rouge". With
+    # "none", all are.
     validate_limit: int | None = None
-    # training ends after this many validations without a better result; None means that it goes
-    # on to max_steps
+    # Training ends after so many validations without a better one. With "none", it goes on to
+    # max_steps.
     patience: int | None = None
+    # The number of steps between checkpoints.
     save_every: int = 1000
-    # the number of checkpoints to keep
+    # The number of checkpoints that are kept, which are the last ones. `talkconv average` averages
+    # them.
     keep: int = 2
+    # The number of steps between lines of log.jsonl, and between two losses on the screen.
     log_every: int = 100
 
     def __post_init__(self) -> None:
