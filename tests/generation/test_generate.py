@@ -61,7 +61,7 @@ def test_a_cut_line_is_said_with_its_number(run, tmp_path, capsys):
     file.write_text("w1\nw2\nw3 w4 w5 w6 w7\n")
     lines_of(run, file, changes=dict(max_source_tokens=3, read_ahead=1))
     assert capsys.readouterr().err.strip() == (
-        f"{file}:3: 6 tokens, of which 3 are read (max_source_tokens)"
+        f"{file}:3: 6 tokens, but only 3 are read (max_source_tokens)"
     )
 
 

@@ -52,7 +52,7 @@ def test_samples_follow_the_seed():
 
 
 def test_a_cut_line_is_a_warning(model):
-    with pytest.warns(UserWarning, match="line 2 has 6 tokens, of which 3 are read"):
+    with pytest.warns(UserWarning, match="line 2 has 6 tokens, but only 3 are read"):
         model.translate(["w1", "w1 w2 w3 w4 w5"], max_source_tokens=3)
 
 

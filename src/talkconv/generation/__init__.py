@@ -1,1 +1,1 @@
-"""A network to text: batches by length, search, and the command."""
+"""Generates text with a network: batches of similar lengths, a search, and the command."""

@@ -1,4 +1,4 @@
-"""`talkconv generate`: lines in, lines out."""
+"""`talkconv generate` reads lines and writes an output for each of them."""
 
 import sys
 import time
@@ -36,9 +36,9 @@ def generate(
 ) -> None:
     """Write the model's outputs for each line of `file`, which is standard input if it is "-".
 
-    `changes` are settings of generation that differ from the model's; None changes nothing. An
-    output is a line. With `scores` its score comes first, with n_best > 1 the number of its input
-    line does, between tabs.
+    `changes` are settings of generation that differ from the model's; None changes nothing. Each
+    output is one line. With `scores`, the line starts with the score of the output, and with
+    n_best > 1 with the number of the input line. Tabs separate them.
     """
     model = replace(model, settings=model.settings.changed(changes or {}))
     name = "standard input" if file == "-" else file
@@ -46,7 +46,7 @@ def generate(
     outputs_of = partial(
         model.outputs, n_best=n_best, seed=np.random.default_rng(seed), on_cut=on_cut
     )
-    # a wrong number of outputs is told before the first line is read
+    # a wrong number of outputs raises an error here, before the first line is read
     outputs_of([])
     out = out or sys.stdout
     for number, outputs in enumerate(_outputs(outputs_of, model, file, on_cut), start=1):
@@ -67,12 +67,12 @@ class CutLines:
     def __init__(self, name: str, settings: GenerationSettings) -> None:
         self.name = name
         self.most = settings.max_source_tokens
-        # the number of the first line of the window at hand
+        # the number of the first line in the current window
         self.first = 1
 
     def __call__(self, line: int, tokens: int) -> None:
         print(
-            f"{self.name}:{self.first + line}: {tokens} tokens, of which {self.most} are read "
+            f"{self.name}:{self.first + line}: {tokens} tokens, but only {self.most} are read "
             "(max_source_tokens)",
             file=sys.stderr,
         )
@@ -84,7 +84,7 @@ def _outputs(
     if file != "-":
         yield from outputs_of(read_lines(Path(file), may_be_empty=True))
         return
-    # The bytes are read, because text mode ends a line at a lone carriage return, too.
+    # Read bytes, because in text mode a carriage return alone would end a line, too.
     lines_in = decoded(sys.stdin.buffer, "standard input")
     for window in windows(lines_in, model.settings.read_ahead):
         yield from outputs_of(window)
@@ -92,7 +92,7 @@ def _outputs(
 
 
 def windows(lines: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Yield lists of the lines that have come, so that a line that is typed is answered at once."""
+    """Yield lists of the lines that have arrived, so that a typed line is answered at once."""
     waiting: Queue[str | Exception | None] = Queue(maxsize=most)
     Thread(target=_fill, args=(lines, waiting), daemon=True).start()
     while True:
@@ -115,7 +115,7 @@ def _fill(lines: Iterable[str], waiting: "Queue[str | Exception | None]") -> Non
         for line in lines:
             waiting.put(line)
     except Exception as error:
-        # it is raised in the thread that asked for the lines
+        # the thread that reads the lines raises it again
         waiting.put(error)
     else:
         waiting.put(None)

@@ -1,6 +1,6 @@
-"""Raw text in, raw text out: the order is kept, and lines of like length are read together.
+"""Generates raw text from raw text. Lines of similar length share a batch; the order is kept.
 
-Nothing here imports torch: the network may be one of PyTorch or an exported one.
+This file does not import torch, because the network may be an exported one.
 """
 
 import itertools
@@ -107,7 +107,7 @@ class TextGenerator:
                 if on_cut is not None:
                     on_cut(first + line, len(source))
                 sources[line] = self._cut(source)
-        # An empty line has an empty output, and the network does not see it.
+        # An empty line has an empty output and is not passed to the network.
         found = {line: [Output("", 0.0, [])] * n_best for line in range(len(texts))}
         for batch in batches_of(sources, self.settings.batch_tokens):
             outputs = self.batch([sources[line] for line in batch], n_best)
@@ -121,11 +121,12 @@ class TextGenerator:
         ids: list[int] = self.tokenizer(text)["input_ids"]
         if self.network.config.is_encoder_decoder:
             return ids
-        # A prompt begins after the end of the line before, and its own end is open.
+        # In training, a line follows the end token of the line before, so a prompt starts with it.
+        # It has no end token of its own, because the output continues it.
         eos = self.tokenizer.eos_token_id
         if ids and ids[0] == eos:
             return ids
-        # Tokenizers of other libraries, and of older runs, do not say so.
+        # Tokenizers of other libraries and of older runs do not add the first token themselves.
         return [eos, *(ids[:-1] if ids and ids[-1] == eos else ids)]
 
     def _cut(self, source: list[int]) -> list[int]:
@@ -168,7 +169,7 @@ class TextGenerator:
             pad=self.network.config.pad_token_id or 0,
             length_penalty=settings.length_penalty,
             rules=self._rules(begin),
-            # one beam is greedy search, which ends with the first end
+            # one beam is greedy search, which stops at the first end token
             early_stopping=settings.num_beams == 1,
             step_penalty=settings.stepwise_length_penalty,
             limits=begin + limits,
@@ -191,7 +192,7 @@ class TextGenerator:
         written = found.tokens[row, n, begin : found.lengths[row, n]].tolist()
         tokens = [token for token in written if token not in self._ends]
         text = (self.target_tokenizer or self.tokenizer).decode(tokens, skip_special_tokens=True)
-        # An output must stay one line, but some tokenizers know other line ends.
+        # An output must be one line, but the tokens of some tokenizers contain line ends.
         return Output(" ".join(str(text).split("\n")), float(found.scores[row, n]), tokens)
 
 
@@ -213,12 +214,12 @@ def generate_texts(
 
 
 def batches_of(sources: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the indices of sources in batches of like lengths; empty sources are left out.
+    """Yield the indices of sources in batches of similar lengths. Empty sources are left out.
 
-    A batch takes at most batch_tokens with its padding, or is a single source.
+    A batch has at most batch_tokens tokens, padding included, unless it is a single source.
     """
     batch: list[int] = []
-    # The longest come first: if memory runs out, it does so at once.
+    # The longest come first, so that an error for too little memory comes at once.
     for index in sorted(range(len(sources)), key=lambda index: -len(sources[index])):
         if not sources[index]:
             continue

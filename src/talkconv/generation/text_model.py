@@ -23,9 +23,9 @@ _METHODS = {
 
 @dataclass(frozen=True)
 class TextModel:
-    """Turns lines into lines, with a network and the settings that were chosen for it.
+    """Generates an output for each line, with a network and the settings that were chosen for it.
 
-    Lines are read in batches of like lengths, as `talkconv generate` reads them, and answered in
+    Lines are read in batches of similar lengths, as in `talkconv generate`, and the outputs keep
     their order. A single string gives a single string. Keywords change settings of generation for
     one call; they are the fields of GenerationSettings, and `beams` is short for `num_beams`.
 
@@ -94,9 +94,9 @@ class TextModel:
     ) -> Iterator[list[Output]]:
         """Return an iterator over the n best outputs of each line, with their scores.
 
-        At most settings.read_ahead lines are read before the first output comes. A line of more
-        than settings.max_source_tokens tokens is cut; `on_cut` is then called with its number,
-        counted from 0, and its tokens, and a warning is given if there is no `on_cut`.
+        At most settings.read_ahead lines are read before the first output. A line with more than
+        settings.max_source_tokens tokens is cut. Then `on_cut` is called with the number of the
+        line, counted from 0, and its number of tokens. Without `on_cut` there is a warning.
         """
         if isinstance(lines, str):
             raise TypeError(
@@ -124,7 +124,7 @@ class TextModel:
 
 def _warn_of_cut(line: int, tokens: int, most: int) -> None:
     warnings.warn(
-        f"line {line + 1} has {tokens} tokens, of which {most} are read: split it, or pass a "
+        f"line {line + 1} has {tokens} tokens, but only {most} are read: split it, or pass a "
         "larger max_source_tokens",
         stacklevel=2,
     )

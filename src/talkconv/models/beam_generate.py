@@ -175,7 +175,7 @@ def _beam_settings(config: GenerationConfig, prompt: int) -> BeamSettings:
         max_length=config.max_length,
         pad=next(iter(eos), 0) if pad is None else int(pad),
         length_penalty=config.length_penalty,
-        # one beam is greedy search, which ends with the first end
+        # one beam is greedy search, which stops at the first end token
         early_stopping=config.early_stopping if config.num_beams > 1 else True,
         step_penalty=getattr(config, "stepwise_length_penalty", None) or 0.0,
         rules=Rules(
