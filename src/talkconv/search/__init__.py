@@ -1,1 +1,1 @@
-"""Search for the best outputs of a network. Imports numpy alone, so that it runs without torch."""
+"""Searches for the best outputs of a network. It imports only numpy, so it runs without torch."""

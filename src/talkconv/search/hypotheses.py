@@ -1,4 +1,4 @@
-"""Outputs while they are searched for, and the words that rules forbid in them."""
+"""The hypotheses of a search, and the rules that forbid words in them."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class Hypotheses:
 
 @dataclass(frozen=True)
 class Rules:
-    """What every output must obey."""
+    """The rules that every output must follow."""
 
     # the words that end an output
     eos: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ class Rules:
 
 
 def _repeats(written: Ints, n: int) -> tuple[Ints, Ints]:
-    """Return rows and words such that the word would end an n-gram that the row has already."""
+    """Return pairs of a row and a word that would repeat an n-gram of that row."""
     ngrams = sliding_window_view(written, n, axis=1)  # (rows, now - n + 1, n)
     begun = written[:, None, written.shape[1] - n + 1 :]  # (rows, 1, n - 1)
     rows, at = (ngrams[:, :, :-1] == begun).all(axis=-1).nonzero()

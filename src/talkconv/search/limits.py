@@ -1,4 +1,4 @@
-"""How long an output may become."""
+"""The limit of an output's length."""
 
 
 def longest_output(

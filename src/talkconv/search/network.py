@@ -1,4 +1,4 @@
-"""A network as the search sees it, whatever library computes it."""
+"""The interface between a search and a network, which any library may compute."""
 
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ class Forbidden(NamedTuple):
 
 
 class Step(Protocol):
-    """A network at work: it keeps the state of every row between calls.
+    """A network during a search. It keeps the state of every row between calls.
 
     The first call passes the prompts (B, p), one row for each sentence. In every later call row i
     continues row parents[i] of the call before, or row i if there are no parents. The rows of a

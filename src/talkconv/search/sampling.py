@@ -64,7 +64,7 @@ def sample(
 def _distribution(
     log_probs: Floats, forbidden: Forbidden | None, settings: SampleSettings
 ) -> NDArray[np.float64]:
-    """Return the log-probabilities of what may be drawn; they need not add up to 1: (rows, V)."""
+    """Return log-probabilities (rows, V) of the words to draw from, not normalized."""
     scaled = log_probs.astype(np.float64)
     if forbidden is not None:
         scaled[forbidden.rows, forbidden.words] = -np.inf
@@ -76,7 +76,7 @@ def _distribution(
     if settings.top_p < 1:
         order = np.argsort(-scaled, axis=1, kind="stable")
         probs = np.exp(_normalized(np.take_along_axis(scaled, order, axis=1)))
-        # A word is kept if the likelier ones do not have the whole probability yet.
+        # A word is kept if all more likely words together have a probability below top_p.
         dropped = np.cumsum(probs, axis=1) - probs >= settings.top_p
         rows, at = dropped.nonzero()
         scaled[rows, order[rows, at]] = -np.inf
@@ -96,7 +96,7 @@ def _draw(
     """Draw a word for each row of logits (rows, V); return words and log-probabilities (rows,)."""
     log_probs = _normalized(logits)
     cumulated = np.cumsum(np.exp(log_probs), axis=1)
-    # Rounding may leave the last sum below 1, and its word must have a probability above 0.
+    # Rounding may leave the last sum below 1, and a word of probability 0 must not be drawn.
     at = rng.random(len(logits)) * cumulated[:, -1]
     words = (cumulated <= at[:, None]).sum(axis=1)
     return words, np.take_along_axis(log_probs, words[:, None], axis=1)[:, 0]
