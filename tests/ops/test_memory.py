@@ -1,8 +1,10 @@
 """Large outputs live in memory that is kept and used again; nobody may notice but by the time."""
 
 import multiprocessing
+import re
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -196,3 +198,23 @@ def test_a_forked_child_starts_with_nothing_kept():
     assert kept.get(timeout=30) == 0
     child.join(30)
     assert memory.kept_bytes() == BLOCK
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="the system has no huge pages"
+)
+def test_large_outputs_ask_for_huge_pages():
+    assert "hg" in flags_of(call(size=8 << 20).data_ptr())
+
+
+def flags_of(address):
+    """Return the flags of the mapping that an address lies in."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        bounds = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if bounds:
+            begin, end = (int(bound, 16) for bound in bounds.groups())
+            inside = begin <= address < end
+        elif inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise AssertionError("no mapping has this address")
