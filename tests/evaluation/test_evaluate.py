@@ -34,7 +34,7 @@ def test_the_command_scores_files(files):
         (["--hypotheses", "R", "--references", "R", "--protocol", "bleu"], "protocol must be one"),
         (["--hypotheses", "gone", "--references", "R"], "must be a text file, and does not exist"),
         (["RUN", "--split", "dev"], "has the splits"),
-        (["RUN", "--protocol", "chrf"], "leave --protocol away"),
+        (["RUN", "--protocol", "chrf"], "leave out --protocol"),
         (["RUN", "--baseline", "H"], "H has 2 lines and the split has 3"),
         (["RUN", "--data", "gone"], "must be a prepared folder"),
     ],

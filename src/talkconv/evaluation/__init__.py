@@ -1,1 +1,1 @@
-"""Scores of outputs and of runs: `pip install "talkconv[text]"`."""
+"""Computes the scores of outputs and of runs: `pip install "talkconv[text]"`."""

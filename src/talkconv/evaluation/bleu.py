@@ -1,4 +1,6 @@
-"""BLEU in each form that papers report, and chrF; sacreBLEU counts, the rules around it differ.
+"""BLEU in each form that papers report, and chrF.
+
+sacreBLEU counts the n-grams. The protocols differ in the rules before and after the count.
 
 | protocol       | what it is                                                                |
 |----------------|---------------------------------------------------------------------------|
@@ -25,25 +27,25 @@ from sacrebleu.metrics.chrf import CHRF
 from talkconv.evaluation.metric import Score, Statistics, score
 from talkconv.messages import did_you_mean
 
-# Perl reads bytes and so splits at ASCII's spaces alone: the others, at which Python splits too,
-# become letters that no text has
+# Perl reads bytes, so it splits only at the spaces of ASCII. Python splits at these too, so each is
+# replaced by a letter that occurs in no text.
 _SPACES = "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 _OTHER_SPACES = {ord(space): 0xE000 + index for index, space in enumerate(_SPACES)}
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-# a hyphen between two characters, counted in bytes as Perl does: in a-b-c one hyphen is found, in
-# ä-ö-ü both are
+# A hyphen between two characters. Perl matches bytes, and matches cannot overlap, so it finds one
+# hyphen in a-b-c and both in ä-ö-ü.
 _COMPOUND = re.compile(rb"(\S)-(\S)")
 
 
 @dataclass(frozen=True)
 class SacreMetric:
-    """A metric of sacreBLEU, on text prepared as a script of Moses does if `moses` names one."""
+    """A metric of sacreBLEU. If `moses` names a script, it prepares the text like that script."""
 
     name: str
     counter: Any
-    # the script whose rules and output it has, else they are sacreBLEU's
+    # the script whose rules and form of output are used; None means sacreBLEU's own
     moses: str | None = None
     lowercase: bool = False
     compounds: bool = False
@@ -52,12 +54,12 @@ class SacreMetric:
     def signature(self) -> str:
         if self.moses is not None:
             return self.moses
-        # it is known once references were counted
+        # sacreBLEU sets this only after it has seen references
         self.counter.num_refs = 1
         return str(self.counter.get_signature())
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
-        # what sacreBLEU's own tests of significance are made of
+        # sacreBLEU's own tests of significance use these statistics
         counted = self.counter._extract_corpus_statistics(
             [self.prepare(line) for line in hypotheses],
             [[self.prepare(line) for line in references]],
@@ -91,7 +93,7 @@ class SacreMetric:
 
 
 def split_compounds(line: str) -> str:
-    """well-known -> well ##AT##-##AT## known, as get_ende_bleu.sh does.
+    """Split compounds as get_ende_bleu.sh does: well-known -> well ##AT##-##AT## known.
 
     >>> split_compounds("a-b-c")
     'a ##AT##-##AT## b-c'
@@ -131,7 +133,7 @@ _METRICS = {
     "chrf-lc": lambda: SacreMetric("chrF2, lowercased", CHRF(lowercase=True)),
 }
 BLEU_PROTOCOLS = tuple(_METRICS)
-# those whose text must be tokenized before
+# the protocols whose text must be tokenized already
 TOKENIZED_PROTOCOLS = ("tokenized", "tokenized-lc", "compound")
 
 
@@ -146,7 +148,7 @@ def bleu_metric(protocol: str) -> SacreMetric:
 def corpus_bleu(
     hypotheses: Sequence[str], references: Sequence[str], protocol: str = "sacrebleu"
 ) -> Score:
-    """The score of outputs by one of the protocols.
+    """Return the score of outputs by one of the protocols.
 
     >>> corpus_bleu(["the cat sat down"], ["the cat sat down"], "tokenized").text
     'BLEU = 100.00, 100.0/100.0/100.0/100.0 (BP=1.000, ratio=1.000, hyp_len=4, ref_len=4)'

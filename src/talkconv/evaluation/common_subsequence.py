@@ -1,7 +1,7 @@
-"""Longest common subsequences of words, in memory that a line of a megabyte does not exhaust.
+"""Longest common subsequences of words. A line of a megabyte does not need too much memory.
 
-A row of the usual table of lengths is one integer: bit j is 0 where the table rises from column j
-to j + 1. A few operations on integers then make the next row.
+Each row of the usual table of lengths is stored as one integer. Bit j is 0 if the length grows from
+column j to column j + 1. A few operations on integers then make the next row.
 """
 
 from collections import defaultdict
@@ -26,12 +26,12 @@ def common_length(wanted: Words, found: Words) -> int:
 
 
 def common_positions(wanted: Words, found: Words) -> list[int]:
-    """Return where in `wanted` the words of a longest common subsequence with `found` stand.
+    """Return the positions in `wanted` of a longest common subsequence with `found`.
 
-    Of several such subsequences this is the one that ROUGE-1.5.5 takes: going from the end to the
-    start, it leaves out words of `wanted` first. The way back needs every row of the table. Of a
-    long table only the first row of each block is kept, and a block's rows are computed again when
-    the way back reaches it, so that n words take the memory of sqrt(n) rows.
+    If there are several, this is the one that ROUGE-1.5.5 takes: going from the end to the start,
+    it leaves out words of `wanted` first. The way back needs every row of the table. To save
+    memory, only the first row of each block of a long table is kept, and the other rows of a block
+    are computed again when the way back reaches it. n words then take the memory of sqrt(n) rows.
     """
     if not wanted:
         return []
@@ -53,7 +53,7 @@ def common_positions(wanted: Words, found: Words) -> list[int]:
             if words[i - 1] == found[j - 1]:
                 i, j = i - 1, j - 1
                 positions.append(begin + i)
-            # The fewer bits are set, the longer is the subsequence of the first i and j words.
+            # If fewer bits are set, the common subsequence of the first i and j words is longer.
             elif _set_bits(rows[i - 1], j) > _set_bits(rows[i], j):
                 j -= 1
             else:
@@ -88,13 +88,13 @@ def _set_bits(row: int, count: int) -> int:
 
 
 def _matches(found: Words) -> Callable[[str], int]:
-    """Return a function from a word to the integer whose bit j is 1 where found[j] is that word."""
+    """Return a function that maps a word to an integer. Its bit j is 1 if found[j] is that word."""
     places = defaultdict(list)
     for j, word in enumerate(found):
         places[word].append(j)
 
-    # An integer for each distinct word would take the memory that the blocks save. The cache keeps
-    # those of the frequent words, and the others have few bits to set.
+    # Keeping an integer for each distinct word would need as much memory as the blocks save. The
+    # cache keeps those of frequent words. Rare words have few bits, so computing them is quick.
     @lru_cache(maxsize=max(_BLOCK, isqrt(len(found))))
     def mask(word: str) -> int:
         if word not in places:

@@ -37,10 +37,10 @@ def evaluate_command(
         elif run is not None and hypotheses is None and references is None:
             if protocols:
                 raise ValueError(
-                    "a run is scored by all protocols of its task: leave --protocol away"
+                    "a run is scored by all protocols of its task: leave out --protocol"
                 )
             if "open_folder" not in options:
-                # torch takes seconds to import, which a refusal should not wait for
+                # Importing torch takes seconds. A wrong folder raises an error before that.
                 find_network(run, options["model"])
             _print(evaluate_run(run, split, **options))
             written = report_path(run, split, streaming=options["streaming"])

@@ -1,4 +1,4 @@
-"""Scores of outputs that stand in files. This needs neither torch nor transformers."""
+"""Scores outputs that are in files. This needs neither torch nor transformers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ def evaluate_files(
     protocols: Sequence[str] = RAW_PROTOCOLS,
     baseline: Path | None = None,
 ) -> ScoreReport:
-    """Score the lines of one file against those of another, as they are."""
+    """Score the lines of one file against those of another. The lines are not changed."""
     files = [hypotheses, references] + ([] if baseline is None else [baseline])
     lines = {file: lines_of(file) for file in files}
     for file in files:

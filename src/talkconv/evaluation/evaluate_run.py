@@ -1,6 +1,6 @@
-"""Scores of a run or an export: outputs for a split of its data, or its perplexity.
+"""Scores a run or an export: by its outputs for a split of its data, or by its perplexity.
 
-Nothing here imports torch: that of a run comes with its network.
+This file does not import torch. A run needs it, and imports it when its network is opened.
 """
 
 import time
@@ -51,7 +51,7 @@ class EvaluatedRun(Protocol):
     def weights(self) -> Path: ...
 
 
-# reads the tokens of a split in blocks, or as one stream
+# computes the perplexity of a split, read in blocks or as one stream
 PerplexityOf = Callable[[EvaluatedRun, Prepared, str, bool], Perplexity]
 
 
@@ -69,7 +69,7 @@ def evaluate_run(
 ) -> ScoreReport:
     """Score a network on a split of its data, and write the report into its folder.
 
-    `open_folder` and `perplexity_of` are those of exports; a run has its own.
+    Exports pass their own `open_folder` and `perplexity_of`; the defaults are those of a run.
     """
     run = (open_folder or _open_run)(folder, model)
     prepared = data_of(run, data)
@@ -84,13 +84,13 @@ def evaluate_run(
     started = time.perf_counter()
     if run.card.task == LANGUAGE_MODELLING:
         if baseline is not None:
-            raise ValueError("a language model writes no lines to compare: leave --baseline away")
+            raise ValueError("a language model has no outputs to compare: leave out --baseline")
         found = (perplexity_of or _perplexity_of_run)(run, prepared, split, streaming)
         scores: Sequence[Score] = _perplexities(found)
         comparisons: Sequence[Comparison] = []
     else:
         if streaming:
-            raise ValueError("--streaming is for language models: leave it away")
+            raise ValueError("--streaming is for language models only: leave it out")
         settings = generation_settings(run, prepared).changed(changes or {})
         sources, references = prepared.texts(split)
         outputs = _generate(run, settings, sources, split)
@@ -105,21 +105,21 @@ def evaluate_run(
     report = ScoreReport(title, scores, paper_scores(run.card.paper), comparisons, about)
     report.write(report_path(folder, split, streaming=streaming))
     is_changed = any(value is not None for value in (changes or {}).values())
-    # an export has a README of its own, and other settings give other scores than the run's
+    # An export has its own README, and scores with changed settings are not those of the run.
     if open_folder is None and not streaming and not is_changed:
         _write_model_card(run, split, scores)
     return report
 
 
 def _write_model_card(run: EvaluatedRun, split: str, scores: Sequence[Score]) -> None:
-    # it imports huggingface_hub, which the scores of an export do without
+    # It imports huggingface_hub, which is not needed to score an export.
     from talkconv.runs.model_card import write_scores
 
     write_scores(run.weights, run.card, split, {each.name: each.value for each in scores})
 
 
 def report_path(folder: Path, split: str, *, streaming: bool = False) -> Path:
-    """Return the file of a run's scores; those of one stream do not replace those of blocks."""
+    """Return the file of a run's scores. Scores of one stream have a file of their own."""
     return folder / EVALUATION / f"{split}{'.streaming' if streaming else ''}.json"
 
 
@@ -171,14 +171,14 @@ class _Lines:
             [tokenizer.tokenized_text(line) for line in references],
             None if other is None else [tokenizer.tokenized_text(line) for line in other],
         )
-        # ROUGE would take the letters of an escape for a word
+        # ROUGE would count the letters of an escape as a word
         self.words = self.tokenized.unescaped()
         self.metrics = run_metrics(run, self.words.references)
 
     def _texts(self, metric: Metric) -> _Texts:
         if metric in [bleu_metric(name) for name in TOKENIZED_PROTOCOLS]:
             return self.tokenized
-        # in words that Moses split, the end of a sentence differs from that of an abbreviation
+        # In text tokenized by Moses, the full stop of a sentence differs from an abbreviation's.
         by_sentences = isinstance(metric, RougeMetric) and metric.kind == BY_SENTENCES
         return self.words if by_sentences else self.raw
 
@@ -236,14 +236,14 @@ def generation_settings(run: EvaluatedRun, prepared: Prepared) -> GenerationSett
 
 
 def _open_run(folder: Path, model: str | None) -> EvaluatedRun:
-    # torch and transformers take seconds to import, and exported networks do without them
+    # torch and transformers take seconds to import, and exported networks do not need them
     from talkconv.runs.open_run import open_run
 
     return open_run(folder, model)
 
 
 def context_of(block: int) -> int:
-    """Return how many tokens of a block are there for the sake of the others."""
+    """Return how many tokens of a block are only context for the others."""
     return block * 3 // 4
 
 

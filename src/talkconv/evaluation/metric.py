@@ -1,6 +1,6 @@
-"""The form that all metrics share: statistics of each line, and a number from their sum.
+"""The interface of all metrics: statistics of each line, and a score computed from their sum.
 
-Scores, confidence intervals and tests of significance then need not know the metric.
+Code for scores, confidence intervals and tests of significance works with any metric.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Metric(Protocol):
 
     @property
     def signature(self) -> str:
-        """Return the facts that one needs to compute the same number again."""
+        """Return the facts that are needed to compute the same score again."""
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
         """Return statistics (N, K) of N lines; the sum over any lines gives their score."""
@@ -72,7 +72,7 @@ def score_of(metric: Metric, statistics: Statistics, *, interval: bool = False) 
 def check_lines(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if len(hypotheses) != len(references):
         raise ValueError(
-            "hypotheses and references must have a line for each other, "
+            "hypotheses and references must have the same number of lines, "
             f"got {len(hypotheses)} and {len(references)} lines"
         )
     if not hypotheses:
@@ -98,6 +98,6 @@ def resampled(
 
 def _interval(metric: Metric, statistics: Statistics) -> tuple[float, float]:
     values = np.sort([metric.value(total) for total in resampled([statistics])[0]])
-    # ROUGE-1.5.5 takes the values that stand this far from either end
+    # like ROUGE-1.5.5, take the values at this distance from either end
     outside = int(len(values) * (1 - CONFIDENCE) / 2)
     return float(values[outside]), float(values[-1 - outside])

@@ -1,9 +1,9 @@
-"""Perplexity of an unbroken stream of tokens, each predicted from those before it.
+"""Perplexity of a stream of tokens, each predicted from the tokens before it.
 
-A network that was trained on blocks reads blocks here too: each scores its last tokens and sees
-`context` more before them, so that no token is predicted from too little. Or the stream is read
-once, with the cache: then a token is predicted from all before it, at positions far beyond those
-of training.
+A network that was trained on blocks reads the stream in blocks. Only the last tokens of a block are
+scored; the `context` tokens before them let each prediction see enough. The stream can also be read
+once, with the cache. Then each token is predicted from all tokens before it, at positions far
+beyond those of training.
 """
 
 import itertools
@@ -26,7 +26,7 @@ def perplexity(
     words: int | None = None,
     batch_tokens: int = 4096,
 ) -> Perplexity:
-    """Blocks of `block` tokens, of which the first `context` are there for the others' sake.
+    """Compute the perplexity in blocks of `block` tokens, the first `context` as context only.
 
     >>> perplexity(model, [4, 7, 2], block=8, context=4).tokens  # doctest: +SKIP
     3
@@ -47,7 +47,7 @@ def streamed_perplexity(
     words: int | None = None,
     chunk: int = 512,
 ) -> Perplexity:
-    """All at once, as far as the network remembers: the cache carries over from chunk to chunk."""
+    """Compute the perplexity of one stream. The cache is passed from chunk to chunk."""
     stream = _stream(model, tokens)
     cache = model.empty_cache(1)
     nats = 0.0
@@ -59,7 +59,7 @@ def streamed_perplexity(
 
 
 def _stream(model: TaLKConvForCausalLM, tokens: Sequence[int]) -> Tensor:
-    """The tokens after the end of a line, from which the first of them is predicted."""
+    """Return the tokens with an end token before them, from which the first is predicted."""
     if not tokens:
         raise ValueError("there must be at least one token, got none")
     eos = model.config.eos_token_id
@@ -72,10 +72,12 @@ def _stream(model: TaLKConvForCausalLM, tokens: Sequence[int]) -> Tensor:
 def _batches(
     stream: Tensor, block: int, context: int, rows: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs (B, T) and the targets (B, t) of their last t; each token of the stream but the first
-    is a target once."""
+    """Yield inputs (B, T) and the targets (B, t) of their last t tokens.
+
+    Each token of the stream except the first is a target once.
+    """
     blocks = blocks_of(len(stream), block, context)
-    # the first blocks have less before them, the last one fewer targets
+    # The first blocks have less context and the last one has fewer targets, so they are separate.
     for _, alike in itertools.groupby(blocks, lambda w: (w.begin - w.first, w.end - w.begin)):
         while batch := list(itertools.islice(alike, rows)):
             inputs = torch.stack([stream[first:end] for first, _, end in batch])

@@ -13,7 +13,7 @@ RAW_PROTOCOLS = ("sacrebleu", "detok", "chrf")
 
 
 def metrics_of(protocols: Sequence[str], references: Sequence[str]) -> list[Metric]:
-    """Return the metrics of these protocols; ROUGE splits sentences as the references need it."""
+    """Return the metrics of these protocols. ROUGE looks at the references to split sentences."""
     metrics: list[Metric] = []
     for protocol in protocols:
         if protocol in ROUGE_PROTOCOLS:

@@ -1,12 +1,12 @@
-"""ROUGE-1, -2 and -L, F1: as ROUGE-1.5.5 computes them with `-n 2 -m -a -f A -p 0.5`.
+"""The F1 of ROUGE-1, -2 and -L, as ROUGE-1.5.5 computes it with `-n 2 -m -a -f A -p 0.5`.
 
-Google's rouge-score, which many report now, stems words differently (stems.py). Either can be
-asked for; the signature in a report says which one it was. The package rouge-score is not needed
-for that: it computes a table of n * m Python integers for each pair of summaries, and the tests
-show that both give the same numbers.
+Google's rouge-score, which many report now, stems words differently (stems.py). Both can be
+computed, and the signature in a report says which one it is. We do not use the package rouge-score
+for that, because it makes a table of n * m Python integers for each pair of summaries. The tests
+show that the numbers are the same.
 
-ROUGE-1.5.5 prints the mean over its bootstrap samples, which are drawn at random. Here the mean is
-that of the lines, which is the same each time.
+ROUGE-1.5.5 prints the mean over random bootstrap samples. Here it is the mean over the lines, which
+is the same each time.
 """
 
 import re
@@ -38,7 +38,7 @@ _SENTENCE_ENDS = {ALONE: re.compile(r"(?<=\s[.!?])\s+"), ATTACHED: re.compile(r"
 
 
 def sentence_end(references: Sequence[str]) -> str:
-    """Return what ends a sentence in these lines: a terminator of its own if they are tokenized.
+    """Return the rule for the end of a sentence in these lines, which may be tokenized or not.
 
     >>> sentence_end(["u.s. troops left . they"]), sentence_end(["They left. So did he."])
     ('.!? standing alone', '.!? before a space')
@@ -49,7 +49,7 @@ def sentence_end(references: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class RougeMetric:
-    """One kind of ROUGE; a line is a summary."""
+    """One kind of ROUGE. Each line is a summary."""
 
     kind: str
     implementation: str = "ROUGE-1.5.5"
@@ -94,7 +94,7 @@ class RougeMetric:
         return _f1((ours & theirs).total(), ours.total(), theirs.total())
 
     def _sentences_f1(self, hypothesis: str, reference: str) -> float:
-        """Count words of the reference that are in a common subsequence with any output sentence.
+        """Return the F1 of the words in common subsequences of a reference and an output sentence.
 
         A word of the output counts once, however many sentences of the reference it matches.
         """

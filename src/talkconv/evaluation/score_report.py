@@ -1,4 +1,4 @@
-"""One table of scores, each with its signature, and the same as JSON."""
+"""A report of scores with their signatures, as a table and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +11,7 @@ from talkconv.evaluation.metric import CONFIDENCE, Score
 from talkconv.evaluation.significance import Comparison
 from talkconv.files import write_json
 
-# what recipes call the paper's scores, and what we do
+# the names of the paper's scores in recipes -> our names
 PAPER_NAMES = {
     "tokenized_bleu": "BLEU, tokenized",
     "compound_bleu": "BLEU, compounds split",
@@ -29,10 +29,10 @@ class ScoreReport:
 
     title: str
     scores: Sequence[Score]
-    # by the name of a score
+    # the paper's value of each score, by the name of the score
     paper: Mapping[str, float] = field(default_factory=dict)
     comparisons: Sequence[Comparison] = ()
-    # what it was made of: run, model, settings, files
+    # the origin of the scores: run, model, settings, files
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def table(self) -> Table:
@@ -86,7 +86,7 @@ class ScoreReport:
 
 
 def paper_scores(paper: Mapping[str, Any] | None) -> dict[str, float]:
-    """A recipe's [paper] section -> its scores by our names.
+    """Return the scores of a recipe's [paper] section by our names.
 
     >>> paper_scores({"table": 3, "metric": "tokenized_bleu", "score": 35.5})
     {'BLEU, tokenized': 35.5}

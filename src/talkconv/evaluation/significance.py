@@ -1,4 +1,4 @@
-"""Paired bootstrap: tells whether one output is better than another, or only by chance."""
+"""Paired bootstrap: a test whether one output is better than another or differs only by chance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ def paired_bootstrap(
 ) -> Comparison:
     """Compare two outputs of the same sources.
 
-    Each sample draws lines with replacement, the same for both. Had both systems the same quality,
-    differences would scatter about 0 as they do about their mean now. The test is two-sided.
-    sacreBLEU's --paired-bs takes the absolute differences before it centres them, as Moses' script
-    does, which makes its p-values about half as large.
+    Each sample draws lines with replacement, the same for both. The test assumes that for systems
+    of equal quality the differences would spread around 0 as they now spread around their mean. It
+    is two-sided. sacreBLEU's --paired-bs, like Moses' script, takes the absolute differences before
+    it subtracts their mean, which makes its p-values about half as large.
     """
     check_lines(hypotheses, references)
     check_lines(baseline, references)

@@ -1,8 +1,8 @@
-"""Stems of English words, as ROUGE-1.5.5 and as rouge-score find them.
+"""Stems English words as ROUGE-1.5.5 or as rouge-score does.
 
 ROUGE-1.5.5 takes the base of an irregular form from WordNet's lists, and stems other words with
-Porter's algorithm, whose fourth step its author changed. rouge-score stems every word with NLTK's
-extended form of the algorithm.
+Porter's algorithm with a changed fourth step. rouge-score stems every word with NLTK's extended
+form of the algorithm.
 """
 
 import re
@@ -13,13 +13,13 @@ from nltk.stem.porter import PorterStemmer
 from talkconv.evaluation.irregular import base_form
 
 # Step 4 removes at most one suffix of each group, one group after the other. The published
-# algorithm removes one suffix in all.
+# algorithm removes only one suffix.
 _GROUPS = (
     re.compile("(al|ance|ence|er|ic|able|ible|ant|ement|ou|ism|ate|iti|ous|ive|ize)$"),
     re.compile("ment$"),
     re.compile("(ent|(?<=[st])ion)$"),
 )
-# A suffix goes only if at least two vowel-consonant sequences stand before it.
+# A suffix is removed only if at least two vowel-consonant sequences are before it.
 _LONG_ENOUGH = re.compile(r"([^aeiou][^aeiouy]*)?([aeiouy][aeiou]*[^aeiou][^aeiouy]*){2}")
 
 
@@ -37,7 +37,7 @@ class _RougeStemmer(PorterStemmer):  # type: ignore[misc]
 
 
 def _consonant_y(stem: str) -> str:
-    """Write a y at the start of a word, which is a consonant, so that no pattern takes it else."""
+    """Replace a y at the start of a word, so that patterns treat it as a consonant."""
     return f"Y{stem[1:]}" if stem.startswith("y") else stem
 
 

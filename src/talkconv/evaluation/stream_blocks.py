@@ -1,4 +1,4 @@
-"""Perplexity as a number, and the blocks in which a stream is read. This needs no torch."""
+"""The value of a perplexity, and the blocks in which a stream is read. This needs no torch."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Perplexity:
-    """-log P of a stream in nats, and what it is spread over."""
+    """-log P of a stream in nats, and its numbers of tokens and words."""
 
     nats: float
     tokens: int
-    # None where the text is not known
+    # None if the text is not known
     words: int | None
     signature: str
 
@@ -22,12 +22,15 @@ class Perplexity:
 
     @property
     def per_word(self) -> float | None:
-        """Comparable between vocabularies; a line's end counts as a word."""
+        """The perplexity per word, which can be compared between vocabularies.
+
+        The end of a line counts as a word.
+        """
         return None if self.words is None else math.exp(self.nats / self.words)
 
 
 class Block(NamedTuple):
-    """A part of a stream: tokens first .. end are read, and those after begin .. end are scored."""
+    """A part of a stream: it reads tokens first .. end and scores those after begin .. end."""
 
     first: int
     begin: int
@@ -35,7 +38,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(length: int, block: int, context: int) -> list[Block]:
-    """Cut a stream so that each token but the first is scored once, after `context` others.
+    """Cut a stream so that each token except the first is scored once, after `context` others.
 
     >>> blocks_of(6, block=4, context=2)
     [Block(first=0, begin=0, end=2), Block(first=0, begin=2, end=4), Block(first=2, begin=4, end=5)]
@@ -50,5 +53,5 @@ def blocks_of(length: int, block: int, context: int) -> list[Block]:
 
 
 def words_of_lines(lines: Sequence[str]) -> int:
-    """Words at spaces, and one for each line's end."""
+    """Count the words, which spaces separate, and one more for each end of a line."""
     return sum(len(line.split()) + 1 for line in lines)
