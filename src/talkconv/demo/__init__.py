@@ -1,1 +1,1 @@
-"""What `make demo` shows: a network trained here and now, and a page about what it learned."""
+"""The demo of `make demo`: it trains a small network and writes a page about what it learned."""

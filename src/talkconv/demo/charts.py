@@ -1,4 +1,4 @@
-"""Line charts as inline SVG: no library, no script; the page's style sheet gives the colours."""
+"""Draws line charts as inline SVG. The page's style sheet sets the colours."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with `ticks` to be labelled; logarithmic or not."""
+    """An axis from `low` to `high`, with labels at `ticks`. With `log` it is logarithmic."""
 
     title: str
     low: float
@@ -32,14 +32,14 @@ class Axis:
     log: bool = False
 
     def part(self, value: float) -> float:
-        """Where a value lies, from 0 at `low` to 1 at `high`."""
+        """Return the position of a value, from 0 at `low` to 1 at `high`."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
 
 def chart(x: Axis, y: Axis, lines: Sequence[Line], describe: str) -> str:
-    """An SVG whose lines end in their names; points tell their values when pointed at."""
+    """Return an SVG with a name at the end of each line. Points show their values as tooltips."""
     right = WIDTH - (NAMES if len(lines) > 1 else 14)
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
@@ -68,7 +68,7 @@ def _drawn(x: Axis, y: Axis, line: Line, right: float) -> str:
         f'<circle cx="{column:.1f}" cy="{row:.1f}" r="3"><title>{escape(line.name)}: '
         f"{escape(y.label(b))} at {escape(x.label(a))}</title></circle>"
         for (column, row), (a, b) in zip(places, line.points, strict=True)
-        # hundreds of dots would be a thick line
+        # hundreds of dots would look like a thick line
         if len(places) <= 20
     )
     return f'<g class="line {line.kind}"><path d="M{path}"/>{dots}</g>'
@@ -83,7 +83,7 @@ def _row(y: Axis, value: float) -> float:
 
 
 def _spread(rows: list[float], gap: float = 17) -> list[float]:
-    """Rows of labels, pushed down until none lies on another."""
+    """Return the rows of labels, moved down until no two labels overlap."""
     placed: dict[int, float] = {}
     last = -math.inf
     for index in sorted(range(len(rows)), key=lambda index: rows[index]):
@@ -99,7 +99,7 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> str
 
 
 def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round values from at or below `low` to at or above `high`.
+    """Return round values that cover the range from `low` to `high`.
 
     >>> nice_ticks(0, 4.7)
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -112,7 +112,8 @@ def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def powers_of_ten(low: float, high: float) -> list[float]:
-    """
+    """Return the powers of ten that cover the range from `low` to `high`.
+
     >>> powers_of_ten(0.3, 45)
     [0.1, 1.0, 10.0, 100.0]
     """

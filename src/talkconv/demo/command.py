@@ -28,7 +28,7 @@ from talkconv.training.request import Request
 from talkconv.training.train_run import train_run
 
 RECIPE = "toy"
-# why, and what to type
+# (reason, command)
 COMMANDS = (
     (
         "Translate a sentence of your own with the network that was just trained",
@@ -39,11 +39,11 @@ COMMANDS = (
         "talkconv evaluate {run} --split test",
     ),
     (
-        "Train the same network with attention in the place of windows",
+        "Train the same network with attention instead of windows",
         "talkconv train toy --data {data} --out runs/attention model.mixer=attention",
     ),
     (
-        "Train on your own text, as docs/train-your-own.md tells",
+        "Train on your own text, as docs/train-your-own.md explains",
         "talkconv prepare mine.toml --raw text && talkconv train mine.toml",
     ),
 )
@@ -51,14 +51,14 @@ COMMANDS = (
 
 def demo_command(out: Path, overrides: Sequence[str]) -> None:
     """Run run_demo() for the command line."""
-    # transformers shows bars for files of a few megabytes, between our own lines
+    # transformers would show progress bars for small files between our own lines
     disable_progress_bar()
-    with one_message("no demo", interrupted="call it again to start anew"):
+    with one_message("no demo", interrupted="run it again to start from the beginning"):
         run_demo(out, overrides, Console())
 
 
 def run_demo(out: Path, overrides: Sequence[str], console: Console) -> Findings:
-    """Prepare, train, translate, measure, tell. `overrides` change the recipe."""
+    """Prepare data, train, translate, measure and write the page. `overrides` change the recipe."""
     began = time.monotonic()
     data, run = out / "data", out / "run"
     recipe = read_recipe(RECIPE, overrides)
@@ -83,11 +83,11 @@ def _check_mixer(recipe: Recipe) -> None:
 
 
 def _train(request: Request, console: Console) -> float:
-    """The seconds it took."""
+    """Train the network, and return the seconds it took."""
     began = time.monotonic()
     if not train_run(request, console).finished:
         raise ValueError(
-            f"training was interrupted. To go on without the page: {request.command()}"
+            f"training was interrupted. To continue it without the page: {request.command()}"
         )
     return time.monotonic() - began
 
@@ -117,7 +117,7 @@ def _find_out(run: Path, prepared: Prepared, seconds: float, console: Console) -
 
 
 def _clear(*folders: Path) -> None:
-    """What an earlier demo left; a folder that is something else is not touched."""
+    """Remove the folders of an earlier demo. Other folders are not touched."""
     for folder in folders:
         if (folder / "data.json").exists() or (folder / "run.json").exists():
             shutil.rmtree(folder)
@@ -151,7 +151,7 @@ def _say(console: Console, text: str) -> None:
 
 def _say_goodbye(found: Findings, page: Path, seconds: float, console: Console) -> None:
     console.print(
-        f"\nAll of it took {seconds:.0f} seconds. [bold]Open {page}[/] to see what was learned: "
+        f"\nThe demo took {seconds:.0f} seconds. [bold]Open {page}[/] to see what was learned: "
         "translations, windows, curve, speed.\n\n[bold]What to type next[/]",
         highlight=False,
     )

@@ -1,4 +1,4 @@
-// The demo's page shows the windows over some sentences that it brings along.
+// The demo's page shows the windows over some sentences, which are part of the page.
 const { sentences } = JSON.parse(document.getElementById("data").textContent);
 
 if (sentences.length) {

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about what the demo found; it loads nothing from anywhere."""
+"""Writes one HTML page about the results of the demo. The page loads no other files."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Findings:
-    """What the demo found, and what the page tells."""
+    """The results of the demo, which the page shows."""
 
     bleu: float
     # all unseen sentences
@@ -32,14 +32,14 @@ class Findings:
     parameters: int
     pairs: int
     seconds: float
-    # as describe_machine() has it
+    # the result of describe_machine()
     machine: dict[str, Any]
-    # what to type next: (why, command)
+    # the commands to type next: (reason, command)
     commands: Sequence[tuple[str, str]]
 
 
 def write_page(found: Findings, path: Path) -> None:
-    """Write the page about what the demo found."""
+    """Write the page about the results of the demo."""
     write_text(path, page(found))
 
 
@@ -72,16 +72,16 @@ def page(found: Findings) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _lead(found: Findings) -> str:
     return (
         f"In {found.seconds:.0f} seconds on this machine, a network of Time-aware Large Kernel "
-        f"convolutions has learned to translate a small German into English, from "
+        f"convolutions has learned to translate simple German into English, from "
         f"{found.pairs:,} pairs of sentences that a grammar made. It has no self-attention: "
-        "each token decides how far to either side it looks."
+        "each token decides how far it looks to each side."
     )
 
 
@@ -89,7 +89,7 @@ def _facts(found: Findings) -> str:
     right = sum(one.right for one in found.translations) / len(found.translations)
     facts = [
         (f"{found.bleu:.1f}", "BLEU on unseen sentences"),
-        (f"{100 * right:.0f} %", "translated word for word as the reference"),
+        (f"{100 * right:.0f} %", "of translations equal to the reference"),
         (f"{found.seconds:.0f} s", "training"),
         (f"{found.parameters / 1e6:.2f} M", "parameters"),
     ]
@@ -99,10 +99,10 @@ def _facts(found: Findings) -> str:
 def _mistakes(found: Findings) -> str:
     wrong = sum(not one.right for one in found.translations)
     if not wrong:
-        return f"All {len(found.translations)} came out as the reference has them."
+        return f"All {len(found.translations)} are equal to the reference."
     return (
-        f"Of {len(found.translations)}, {wrong} differ from the reference; some of those are "
-        "shown, with what differs <mark>marked</mark>."
+        f"Of {len(found.translations)}, {wrong} differ from the reference. Some of those are "
+        "shown, with the different words <mark>marked</mark>."
     )
 
 
@@ -110,7 +110,7 @@ def _item(one: Translation) -> str:
     output, reference = marked(one.output, one.reference)
     source = f'<p class="source" lang="de">{escape(one.source)}</p>'
     if one.right:
-        status = '<p class="status">as the reference</p>'
+        status = '<p class="status">equal to the reference</p>'
     else:
         status = f'<p class="status"><b>reference</b> {reference}</p>'
     return f'<li>{source}<p class="output">{output}</p>{status}</li>'
@@ -118,7 +118,7 @@ def _item(one: Translation) -> str:
 
 def _curve(found: Findings) -> str:
     losses, scores = _logged(found, "loss"), _logged(found, "valid_bleu")
-    # a training of a few steps may have logged neither
+    # a training of a few steps may have logged neither a loss nor a score
     last = max((step for step, _ in [*losses, *scores]), default=1)
     steps = Axis("steps", 0, last, nice_ticks(0, last)[:-1], lambda step: f"{step:,.0f}")
     charts = []
@@ -134,7 +134,7 @@ def _curve(found: Findings) -> str:
 
 
 def _logged(found: Findings, name: str) -> list[tuple[float, float]]:
-    """(step, value) of each line of the log that has it."""
+    """Return (step, value) of each line of the log that has the value `name`."""
     return [(line["step"], line[name]) for line in found.log if name in line]
 
 
@@ -142,8 +142,8 @@ def _curve_text(found: Findings) -> str:
     losses = _logged(found, "loss")
     fell = f"; it fell from {losses[0][1]:.1f} to {losses[-1][1]:.2f}" if losses else ""
     return (
-        f"The loss says how surprised the network is by each next token{fell}. BLEU compares whole "
-        "translations with their references: 100 is every word in its place."
+        f"The loss is lower if the network predicts the next tokens better{fell}. BLEU compares "
+        "whole translations with their references: 100 means that they are equal."
     )
 
 
@@ -166,9 +166,10 @@ def _speed_chart(speed: Speed) -> str:
 
 def _speed_text(speed: Speed) -> str:
     return (
-        f"One layer's mixing of {speed.lengths[0]} to {speed.lengths[-1]:,} tokens, measured just "
-        "now. Windows are read from running sums, so the time grows with the number of tokens, "
-        "whatever the windows; attention compares every token with every other. At "
-        f"{speed.lengths[-1]:,} tokens attention takes {speed.ratio(ATTENTION):.1f} times as long, "
-        f"a DynamicConv with kernels of the same width {speed.ratio(DYNAMIC):.1f} times."
+        f"The time of one layer for {speed.lengths[0]} to {speed.lengths[-1]:,} tokens, measured "
+        "just now. The sum over a window is the difference of two running sums, so the time grows "
+        "with the number of tokens and not with the windows. Attention compares every token with "
+        f"every other. At {speed.lengths[-1]:,} tokens attention takes "
+        f"{speed.ratio(ATTENTION):.1f} times as long, and a DynamicConv with kernels of the same "
+        f"width takes {speed.ratio(DYNAMIC):.1f} times as long."
     )

@@ -1,4 +1,4 @@
-"""How long the operation takes on this machine, beside attention and DynamicConv."""
+"""Measures the time of the operation on this machine, and of attention and DynamicConv."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ LENGTHS = (64, 128, 256, 512, 1024, 2048)
 BATCH, DIM, HEADS, REACH, TAPS = 4, 256, 4, 15, 31
 SETTING = f"batch {BATCH}, d {DIM}, {HEADS} heads, windows of up to {TAPS} tokens, forward, float32"
 OURS, ATTENTION, DYNAMIC = "TaLK", "attention", "DynamicConv"
-# the two published ways of a DynamicConv; the faster one counts
+# the two published implementations of a DynamicConv; the faster one counts
 _WAYS = {"band": baselines.dynamic_conv_band, "unfold": baselines.dynamic_conv_unfold}
 
 Run = Callable[[], object]
@@ -22,13 +22,13 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True)
 class Speed:
-    """Medians in seconds: seconds[name][k] is for lengths[k] tokens."""
+    """Median times: seconds[name][k] is for lengths[k] tokens."""
 
     lengths: list[int]
     seconds: dict[str, list[float]]
 
     def ratio(self, name: str) -> float:
-        """How many times longer than ours at the greatest length."""
+        """Return the time at the greatest length, divided by ours."""
         return self.seconds[name][-1] / self.seconds[OURS][-1]
 
 
@@ -37,9 +37,9 @@ def measure_speed(
     seconds: float = 0.15,
     tell: Callable[[], object] = lambda: None,
 ) -> Speed:
-    """Interleaved as in `talkconv bench op`, only shorter; `tell` is called at each length."""
+    """Measure as `talkconv bench op` does, only shorter. `tell` is called at each length."""
     found: dict[str, list[float]] = {OURS: [], ATTENTION: [], DYNAMIC: []}
-    # the longest first: short runs leave freed memory behind that long ones would find ready
+    # The longest come first, because they must not reuse memory that short runs have freed.
     for n in sorted(lengths, reverse=True):
         times = measure(_contestants(n), seconds=seconds, most_rounds=9)
         medians = {name: timing.median for name, timing in times.items()}

@@ -1,4 +1,4 @@
-"""Unseen sentences, what the network made of them, and in which words that differs."""
+"""Translates unseen sentences, and marks the words that differ from the reference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from talkconv.evaluation.bleu import corpus_bleu
 from talkconv.generation.text_generator import generate_texts
 from talkconv.runs.open_run import Run
 
-# how many are translated; enough for a BLEU that stays within half a point
+# the number of sentences to translate; with so many, BLEU varies by less than half a point
 SENTENCES = 500
 
 
@@ -26,7 +26,7 @@ class Translation:
 
 
 def translate(run: Run, prepared: Prepared, most: int = SENTENCES) -> list[Translation]:
-    """Sentences of the test split, by the run's own settings."""
+    """Translate the first sentences of the test split with the run's settings."""
     sources, references = prepared.texts("test")
     outputs = generate_texts(run.model, run.tokenizer, sources[:most], run.card.generation)
     return [
@@ -43,9 +43,9 @@ def bleu_of(translations: Sequence[Translation]) -> float:
 def chosen(
     translations: Sequence[Translation], count: int = 12, wrong: int = 4
 ) -> list[Translation]:
-    """At most so many, of which so many wrong ones if there are enough right ones; in their order.
+    """Choose `count` translations to show, in their order, with `wrong` wrong ones if possible.
 
-    Of the right ones those of a middling length, which show more than "He sleeps."
+    The right ones are of medium length, because short ones such as "He sleeps." show little.
     """
     middling = [one for one in translations if one.right and 8 <= len(one.source.split()) <= 18]
     right = middling or [one for one in translations if one.right]
@@ -56,7 +56,7 @@ def chosen(
 
 
 def marked(output: str, reference: str) -> tuple[str, str]:
-    """Both as HTML, with the words marked in which they differ.
+    """Return both texts as HTML, with the different words marked.
 
     >>> marked("a red hat", "a hat")
     ('a <mark>red</mark> hat', 'a hat')

@@ -1,4 +1,4 @@
-"""Which sentences the page of the demo shows windows over."""
+"""Chooses the sentences whose windows the page of the demo shows."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from talkconv.models import TaLKConvForConditionalGeneration
 from talkconv.report.looks import Look
 from talkconv.report.windows import look_at
 
-# what the page shows windows over: of each kind the longest sentence that still fits a phone
+# The kinds of sentences. Of each kind, the page shows the longest one that fits on a phone.
 KINDS = {
     "a separable verb": r" (ab|an|auf|ein|mit|vor|weg|zu|zurück)\.$",
     "the verb last": r", (weil|obwohl|während|bevor) ",
@@ -28,7 +28,7 @@ def looks(
     tokenizer: TaLKConvTokenizer,
     translations: Sequence[Translation],
 ) -> list[Look]:
-    """Windows over a sentence of each kind, a rightly translated one if there is any."""
+    """Return the windows of one sentence of each kind, translated correctly if possible."""
     found = []
     for kind, pattern in KINDS.items():
         fitting = [one for one in translations if re.search(pattern, one.source)]
@@ -44,7 +44,7 @@ def looks(
 def _longest(
     tokenizer: TaLKConvTokenizer, translations: Sequence[Translation]
 ) -> Translation | None:
-    """The longest of the first ones that is not too long."""
+    """Return the longest of the first sentences that has at most MOST_TOKENS tokens."""
     lengths = {one: len(_ids(tokenizer(one.source))) for one in translations[:CANDIDATES]}
     short = [one for one, length in lengths.items() if length <= MOST_TOKENS]
     return max(short, key=lambda one: lengths[one], default=None)
