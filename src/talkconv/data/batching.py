@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from talkconv.conventions import IGNORED_LABEL
+from talkconv.data.length_batches import batch_bounds
 from talkconv.data.position import START, Position
 from talkconv.data.specials import EOS, PAD, SPECIALS
 
@@ -146,7 +147,7 @@ class Batches:
         random = np.random.default_rng((self._seed, epoch))
         shuffled = random.permutation(len(self._key))
         rows = shuffled[np.argsort(self._key[shuffled], kind="stable")]
-        bounds = _cut(self._longest[rows], self._tokens)
+        bounds = batch_bounds(self._longest[rows], self._tokens)
         return Plan(rows, bounds, random.permutation(len(bounds) - 1))
 
     def forward(self, position: Position, batches: int) -> Position:
@@ -223,15 +224,3 @@ def _key(lengths: Sequence[NDArray[np.int32]]) -> Rows:
         return last
     first = lengths[0].astype(np.int64)
     return last * (2 * int(first.max()) + 1) + np.where(last % 2, first, -first)
-
-
-def _cut(longest: NDArray[np.int32], tokens: int) -> Rows:
-    """Return where batches begin: rows times the longest of them are at most `tokens`."""
-    bounds = [0]
-    while bounds[-1] < len(longest):
-        begin = bounds[-1]
-        # A batch cannot have more rows than if all of them were as long as the first.
-        ahead = longest[begin : begin + tokens // max(int(longest[begin]), 1)]
-        padded = np.maximum.accumulate(ahead).astype(np.int64) * np.arange(1, len(ahead) + 1)
-        bounds.append(begin + int(np.searchsorted(padded, tokens, side="right")))
-    return np.array(bounds)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from talkconv.data.length_batches import batch_bounds
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.search.beam_search import BeamSettings, beam_search, candidates
 from talkconv.search.hypotheses import Hypotheses, Rules
@@ -218,17 +219,11 @@ def batches_of(sources: Sequence[Sequence[int]], batch_tokens: int) -> Iterator[
 
     A batch has at most batch_tokens tokens, padding included, unless it is a single source.
     """
-    batch: list[int] = []
     # The longest come first, so that an error for too little memory comes at once.
-    for index in sorted(range(len(sources)), key=lambda index: -len(sources[index])):
-        if not sources[index]:
-            continue
-        if batch and (len(batch) + 1) * len(sources[batch[0]]) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    order = sorted((i for i in range(len(sources)) if sources[i]), key=lambda i: -len(sources[i]))
+    bounds = batch_bounds([len(sources[i]) for i in order], batch_tokens)
+    for begin, end in itertools.pairwise(bounds.tolist()):
+        yield order[begin:end]
 
 
 def padded(rows: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[Ints, Ints]:
