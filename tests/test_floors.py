@@ -24,7 +24,10 @@ MAY_IMPORT = {
     "serving": {
         *("search", "layers", "models", "data", "runs", "generation", "evaluation", "report")
     },
-    "bench": {"ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"},
+    "bench": {
+        *("ops", "layers", "models", "data", "runs", "generation", "training", "evaluation"),
+        "serving",
+    },
     "demo": {
         *("layers", "models", "data", "runs", "generation", "training", "evaluation", "report"),
         *("bench", "serving"),

@@ -4,10 +4,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from talkconv.bench import generation
 from talkconv.bench.decoding_steps import language_model_steps
-from talkconv.bench.generation import SETTINGS
-from talkconv.bench.marian import make_marian
+from talkconv.bench.engines import CTRANSLATE2, MARIAN, ONNX, ONNX_INT8, OURS
 from talkconv.cli import app
+from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
 
 
 def test_a_language_models_steps_repeat_and_talk_keeps_its_size():
@@ -19,19 +20,54 @@ def test_a_language_models_steps_repeat_and_talk_keeps_its_size():
         assert torch.equal(run(), run())
 
 
-@pytest.mark.slow
-def test_command_writes_its_results(tmp_path):
+def test_engines_take_turns_and_every_text_is_answered():
+    turns = []
+
+    def engine(name):
+        def translate(texts, beams):
+            turns.append((name, list(texts), beams))
+            return [f"{name} {text}" for text in texts]
+
+        return translate
+
+    outputs, seconds = generation.take_turns(
+        {"a": engine("a"), "b": engine("b")}, [["x"], ["y", "z"]], beams=3
+    )
+    assert outputs == {"a": ["a x", "a y", "a z"], "b": ["b x", "b y", "b z"]}
+    assert {name: len(taken) for name, taken in seconds.items()} == {"a": 2, "b": 2}
+    # both warm up, then take turns on each batch
+    assert [name for name, _, _ in turns] == ["a", "b", "a", "b", "a", "b"]
+    assert {beams for _, _, beams in turns} == {3}
+
+
+def test_batches_have_like_lengths_and_all_texts(monkeypatch):
+    monkeypatch.setattr(generation, "BATCH", 2)
+    assert generation.batches_by_length(["a", "b c d", "e f"]) == [["b c d", "e f"], ["a"]]
+
+
+def test_bleu_is_that_of_the_tasks_order():
+    task = generation.Task(model=None, texts=["x", "y"], references=["a b c d e", "f g h i j"])
+    assert generation.bleu_of(task, ["y", "x"], ["f g h i j", "a b c d e"]) == pytest.approx(100)
+    assert generation.bleu_of(task, ["x", "y"], ["f g h i j", "a b c d e"]) < 1
+
+
+def test_the_command_measures_every_engine(tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
+
+    def small(mixer):
+        torch.manual_seed(0)
+        config = TaLKConvConfig(
+            vocab_size=50, dim=32, ff_dim=32, heads=4, encoder_l_max=[3], decoder_l_max=[3]
+        )
+        return TaLKConvForConditionalGeneration(config).eval()
+
+    monkeypatch.setattr(generation, "make_ours", small)
+    monkeypatch.setattr(generation, "VOCABULARY", 50)
+    monkeypatch.setattr(generation, "RANDOM_TEXTS", 3)
     out = tmp_path / "generate.json"
-    arguments = ["--seconds", "0", "--few", "10", "--many", "50", "--out", str(out)]
+    arguments = ["--alone", "2", "--beams", "2", "--out", str(out)]
     result = CliRunner().invoke(app, ["bench", "generate", *arguments])
     assert result.exit_code == 0, result.output
-    results = json.loads(out.read_text())["results"]
-    assert len(results["translation"]) == 5
-    assert set(results["steps"]) == {"talk 10", "attention 10", "talk 50", "attention 50"}
-
-
-@pytest.mark.slow
-def test_every_translation_has_all_its_tokens():
-    source = torch.randint(4, 9_000, (2, 25))
-    assert make_marian().generate(source, **SETTINGS).shape == (2, 26)
+    speeds = json.loads(out.read_text())["results"]["beams 2"]
+    assert set(speeds) == {OURS, ONNX, ONNX_INT8, MARIAN, *CTRANSLATE2}
+    assert all(speed["latency"] > 0 and speed["rate"] > 0 for speed in speeds.values())

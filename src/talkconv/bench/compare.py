@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from talkconv.bench import generation_part, methods
+from talkconv.bench import engines, methods
 from talkconv.bench.measure import Timing
 from talkconv.bench.store import read_folder
 from talkconv.messages import one_message
@@ -22,8 +22,8 @@ LEAST_MEMORY_CHANGE = 0.1
 FOREIGN = frozenset(
     {
         *(name for name in methods.METHODS if name != methods.OURS and ", blocks" not in name),
-        generation_part.MARIAN,
-        *generation_part.CTRANSLATE2,
+        engines.MARIAN,
+        *engines.CTRANSLATE2,
     }
 )
 

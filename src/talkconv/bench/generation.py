@@ -1,153 +1,200 @@
-"""`talkconv bench generate`: translation by beam search, and the steps of a language model.
+"""`talkconv bench generate`: translation by each engine, one text at a time and in batches.
 
-Translation: networks of iwslt14_de_en size with random weights, against transformers' MarianMT of
-the same size and the same Marian network in CTranslate2. A language model: one step after few
-tokens and after many, TaLK beside self-attention.
+With a trained run the texts are its test set, and BLEU stands beside the speed. Without one, a
+network of the IWSLT size with random weights translates random words.
 """
 
-import importlib.util
+import statistics
 import tempfile
-import warnings
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
-import torch.ao.quantization
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
-from torch import Tensor
 
-from talkconv.bench.decoding_steps import language_model_steps
-from talkconv.bench.marian import VOCABULARY, make_marian
-from talkconv.bench.measure import Timing, measure, plain
+from talkconv.bench.engines import (
+    CTRANSLATE2,
+    OURS,
+    Engine,
+    engine_of,
+    exported_engines,
+    random_model,
+    random_texts,
+    transformer_engines,
+)
+from talkconv.bench.generation_part import SOURCE, TARGET, VOCABULARY, make_ours
+from talkconv.bench.measure import milliseconds
+from talkconv.conventions import TRANSLATION
+from talkconv.generation.text_model import TextModel
 from talkconv.machine import headline, write_results
+from talkconv.messages import one_message
 
-SENTENCES, SOURCE, TARGET, BEAMS = 32, 25, 25, 5
-OURS = "talkconv"
-# without an end token, every translation has all its tokens
-SETTINGS: dict[str, Any] = dict(num_beams=BEAMS, max_new_tokens=TARGET, eos_token_id=None)
-
-Run = Callable[[], object]
+BEAMS = (1, 5)
+BATCH = 32
+RANDOM_TEXTS = 64
 
 
-def translators(folder: Path) -> dict[str, Run]:
-    """Each a translation of the same random sentences."""
-    torch.manual_seed(0)
-    source = torch.randint(4, VOCABULARY - 1, (SENTENCES, SOURCE))
-    marian = make_marian()
-    marian.save_pretrained(folder / "marian")
-    ours = make_ours()
-    runs = {
-        OURS: _with(ours, source),
-        f"{OURS} int8": _with(quantized(ours), source),
-        "transformers MarianMT": _with(marian, source),
-    }
-    if importlib.util.find_spec("ctranslate2") is not None:
-        for precision in ("float32", "int8"):
-            runs[f"CTranslate2 {precision}"] = ctranslate2_run(folder, precision, source)
-    return runs
+@dataclass(frozen=True)
+class Task:
+    """A model, the texts that it translates, and the translations that they should have."""
+
+    model: TextModel
+    texts: Sequence[str]
+    # None: the weights are random
+    references: Sequence[str] | None
 
 
-def make_ours() -> Any:
-    # transformers takes seconds to import, which other commands need not wait for
-    from talkconv.models import TaLKConvForConditionalGeneration, preset
+@dataclass(frozen=True)
+class Speed:
+    """The speed of one engine, and how well it translates."""
 
-    config = preset("iwslt14_de_en", vocab_size=VOCABULARY)
-    model: Any = TaLKConvForConditionalGeneration(config)
-    return model.eval()
-
-
-def quantized(model: Any) -> Any:
-    """The same network with linear layers of int8 weights, by torch's dynamic quantization."""
-    quantize: Any = torch.ao.quantization.quantize_dynamic
-    with warnings.catch_warnings():
-        # the function is to move to a package of its own
-        warnings.simplefilter("ignore")
-        return quantize(model, {torch.nn.Linear}, dtype=torch.qint8)
-
-
-def _with(model: Any, source: Tensor) -> Run:
-    mask = torch.ones_like(source)
-    return lambda: model.generate(source, attention_mask=mask, **SETTINGS)
-
-
-def ctranslate2_run(folder: Path, precision: str, source: Tensor) -> Run:
-    """The saved Marian network in CTranslate2. Random weights need a vocabulary all the same."""
-    import ctranslate2
-    from ctranslate2.converters import TransformersConverter
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
-    words = ["</s>", "<unk>", *(f"w{i}" for i in range(2, VOCABULARY - 1)), "<pad>"]
-    ids = {word: id for id, word in enumerate(words)}
-
-    make_tokenizer: Any = PreTrainedTokenizerFast
-
-    class Converter(TransformersConverter):  # type: ignore[misc]
-        def load_tokenizer(self, *args: Any, **kwargs: Any) -> Any:
-            vocabulary = Tokenizer(models.WordLevel(ids, unk_token="<unk>"))
-            special = dict(eos_token="</s>", unk_token="<unk>", pad_token="<pad>")
-            return make_tokenizer(tokenizer_object=vocabulary, **special)
-
-    place = folder / precision
-    Converter(str(folder / "marian")).convert(str(place), quantization=precision)
-    translator = ctranslate2.Translator(
-        str(place), compute_type=precision, inter_threads=1, intra_threads=torch.get_num_threads()
-    )
-    sentences = [[words[id] for id in row] for row in source.tolist()]
-    length = dict(max_decoding_length=TARGET, min_decoding_length=TARGET)
-    return lambda: translator.translate_batch(sentences, beam_size=BEAMS, **length)
+    # milliseconds for one text: the median, and what 95 % of the texts stay below
+    latency: float
+    latency_95: float
+    # sentences a second in batches
+    rate: float
+    bleu: float | None
 
 
 def bench_generate(
-    seconds: Annotated[float, typer.Option(help="Time for each contestant.")] = 20.0,
-    few: Annotated[int, typer.Option(help="Tokens before an early step.")] = 100,
-    many: Annotated[int, typer.Option(help="Tokens before a late step.")] = 100_000,
-    out: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("results/generate.json"),
+    run: Annotated[Path | None, typer.Argument(help="A trained run; default: random.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The run's data, if it moved.")] = None,
+    split: Annotated[str, typer.Option(help="The split to translate.")] = "test",
+    alone: Annotated[int, typer.Option(help="Texts that are translated one at a time.")] = 100,
+    beams: Annotated[
+        list[int] | None, typer.Option(help="Beams, repeatable.", show_default="1 and 5")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A JSON file to write; without it nothing is written.")
+    ] = None,
 ) -> None:
-    """Time beam search against MarianMT and CTranslate2, and steps late in a text."""
+    """Time translation in PyTorch, ONNX Runtime, CTranslate2 and MarianMT."""
     console = Console()
-    console.print(headline(f"{SENTENCES} sentences, {SOURCE} tokens in and {TARGET} out"))
-    with tempfile.TemporaryDirectory() as folder, console.status("translating"):
-        translation = measure(translators(Path(folder)), seconds=seconds)
-    console.print(translation_table(translation))
-    if not any("CTranslate2" in name for name in translation):
+    results: dict[str, Any] = {}
+    with one_message("not measured"), tempfile.TemporaryDirectory() as folder:
+        task = random_task() if run is None else task_of(run, data, split)
+        console.print(headline(f"{len(task.texts)} texts, batches of {BATCH}"), highlight=False)
+        for count in beams or BEAMS:
+            place = Path(folder) / str(count)
+            place.mkdir()
+            speeds = speeds_of(task, count, alone, place, console)
+            results[f"beams {count}"] = {name: asdict(speed) for name, speed in speeds.items()}
+            console.print(table_of(count, speeds))
+    if not any(name in results[key] for key in results for name in CTRANSLATE2):
         console.print("without CTranslate2: pip install 'talkconv\\[bench]'", highlight=False)
-    with console.status("stepping"):
-        early, early_bytes = language_model_steps(few)
-        late, late_bytes = language_model_steps(many)
-        runs = {f"{mixer} {few}": run for mixer, run in early.items()}
-        runs |= {f"{mixer} {many}": run for mixer, run in late.items()}
-        steps = measure(runs, seconds=min(seconds, 5.0))
-    held = {f"{mixer} {few}": size for mixer, size in early_bytes.items()}
-    held |= {f"{mixer} {many}": size for mixer, size in late_bytes.items()}
-    console.print(step_table(steps, held))
-    write_results(
-        out, {"translation": plain(translation), "steps": plain(steps), "cache bytes": held}
-    )
-    console.print(f"written to {out}")
+    if out is not None:
+        write_results(out, results)
+        console.print(f"written to {out}")
 
 
-def translation_table(timings: dict[str, Timing]) -> Table:
-    table = Table(title=f"Translation, beam {BEAMS}", title_justify="left")
+def random_task() -> Task:
+    """Return random words for a network of the IWSLT size with random weights."""
+    model = random_model(make_ours("talk"), TARGET)
+    return Task(model, random_texts(RANDOM_TEXTS, SOURCE, VOCABULARY), None)
+
+
+def task_of(folder: Path, data: Path | None, split: str) -> Task:
+    """Return a split of a run's data, to be translated as the run was tuned to."""
+    # torch and transformers take seconds to import, which a refusal need not wait for.
+    from talkconv.evaluation.evaluate_run import data_of, generation_settings
+    from talkconv.runs.open_run import open_run
+
+    run = open_run(folder, None, "cpu")
+    if run.card.task != TRANSLATION:
+        raise ValueError(f"the task of {folder} must be {TRANSLATION}, got {run.card.task}")
+    prepared = data_of(run, data)
+    settings = generation_settings(run, prepared)
+    model = TextModel(run.model, run.tokenizer, settings, TRANSLATION, run.target_tokenizer)
+    return Task(model, *prepared.texts(split))
+
+
+def speeds_of(
+    task: Task, beams: int, alone: int, folder: Path, console: Console
+) -> dict[str, Speed]:
+    """Let all engines translate, taking turns, first one text at a time and then in batches."""
+    ours = engine_of(task.model)
+    with console.status("exporting the network"):
+        exported = exported_engines(task.model, folder)
+        written = _words_of(ours(task.texts[:BATCH], beams), task)
+        # A Transformer with random weights never ends: it writes as much as ours does.
+        others, _ = transformer_engines(task.model, lambda texts: written, folder)
+    engines = {OURS: ours, **exported, **others}
+    ones = [[text] for text in task.texts[:alone]]
+    together = batches_by_length(task.texts)
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(f"beams {beams}", total=len(ones) + len(together))
+        _, single = take_turns(engines, ones, beams, lambda: progress.advance(bar))
+        outputs, batched = take_turns(engines, together, beams, lambda: progress.advance(bar))
+    order = [text for batch in together for text in batch]
+    return {
+        name: Speed(
+            latency=statistics.median(single[name]) * 1e3,
+            latency_95=statistics.quantiles(single[name], n=20, method="inclusive")[-1] * 1e3,
+            rate=len(task.texts) / sum(batched[name]),
+            bleu=None if name in others else bleu_of(task, order, outputs[name]),
+        )
+        for name in engines
+    }
+
+
+def take_turns(
+    engines: Mapping[str, Engine],
+    batches: Sequence[Sequence[str]],
+    beams: int,
+    advance: Any = lambda: None,
+) -> tuple[dict[str, list[str]], dict[str, list[float]]]:
+    """Let each engine translate each batch; return all outputs, and the seconds of each batch."""
+    outputs: dict[str, list[str]] = {name: [] for name in engines}
+    seconds: dict[str, list[float]] = {name: [] for name in engines}
+    for translate in engines.values():
+        translate(batches[0], beams)  # warms up
+    for batch in batches:
+        for name, translate in engines.items():
+            begin = time.perf_counter()
+            found = translate(batch, beams)
+            seconds[name].append(time.perf_counter() - begin)
+            outputs[name] += found
+        advance()
+    return outputs, seconds
+
+
+def batches_by_length(texts: Sequence[str]) -> list[list[str]]:
+    """Return the texts in batches of like length, the longest first."""
+    ordered = sorted(texts, key=lambda text: -len(text.split()))
+    return [ordered[i : i + BATCH] for i in range(0, len(ordered), BATCH)]
+
+
+def bleu_of(task: Task, texts: Sequence[str], outputs: Sequence[str]) -> float | None:
+    """Return BLEU of outputs for the texts of a task, in the order of `texts`."""
+    if task.references is None:
+        return None
+    from talkconv.evaluation.bleu import corpus_bleu
+
+    # A text that comes twice has an equal output twice.
+    found = dict(zip(texts, outputs, strict=True))
+    return corpus_bleu([found[text] for text in task.texts], task.references, "sacrebleu").value
+
+
+def _words_of(outputs: Sequence[str], task: Task) -> int:
+    """Return how many tokens the longest of some outputs has, its end included."""
+    tokenizer = task.model.target_tokenizer or task.model.tokenizer
+    return max(len(tokenizer(output)["input_ids"]) for output in outputs)
+
+
+def table_of(beams: int, speeds: Mapping[str, Speed]) -> Table:
+    """Return the speeds of all engines as a table for the terminal."""
+    table = Table(title=f"Translation, beams {beams}", title_justify="left")
     table.add_column("")
-    for heading in ("sentences/s (quartiles)", "talkconv is faster by"):
+    for heading in ("alone, ms", "95 %, ms", f"batch {BATCH}, sentences/s", "BLEU"):
         table.add_column(heading, justify="right")
-    for name, timing in sorted(timings.items(), key=lambda item: item[1].median):
-        rates = [SENTENCES / value for value in (timing.median, timing.high, timing.low)]
-        ratio = f"{timing.median / timings[OURS].median:.2f}"
+    for name, speed in sorted(speeds.items(), key=lambda item: -item[1].rate):
+        times = (milliseconds(value / 1e3) for value in (speed.latency, speed.latency_95))
+        bleu = "–" if speed.bleu is None else f"{speed.bleu:.2f}"
         style = "bold" if name == OURS else ""
-        table.add_row(name, f"{rates[0]:.1f} ({rates[1]:.1f}–{rates[2]:.1f})", ratio, style=style)
-    return table
-
-
-def step_table(timings: dict[str, Timing], held: dict[str, int]) -> Table:
-    table = Table(title="A language model's step, d 512, 6 layers", title_justify="left")
-    for heading in ("mixer", "after tokens", "ms (quartiles)", "cache, MiB"):
-        table.add_column(heading, justify="right")
-    for name, timing in timings.items():
-        mixer, tokens = name.split()
-        table.add_row(mixer, f"{int(tokens):,}", str(timing), f"{held[name] / 2**20:.2f}")
+        table.add_row(name, *times, f"{speed.rate:.1f}", bleu, style=style)
     return table

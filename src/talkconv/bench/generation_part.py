@@ -1,7 +1,6 @@
 """The part about generation: translation by beam search, and steps late in a text."""
 
 import functools
-import importlib.util
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,21 +10,23 @@ from torch import Tensor
 
 from talkconv.bench.correctness import Finding
 from talkconv.bench.decoding_steps import language_model_steps
-from talkconv.bench.marian import (
-    VOCABULARY,
-    Translate,
-    make_marian,
-    random_sentences,
-    translate_with,
-    translate_with_ctranslate2,
+from talkconv.bench.engines import (
+    CTRANSLATE2,
+    OURS,
+    Engine,
+    engine_of,
+    exported_engines,
+    random_model,
+    random_texts,
+    transformer_engines,
 )
 from talkconv.bench.measure import FULL, QUICK, Pace, at_pace, plain
 from talkconv.bench.own_process import run_alone
 from talkconv.bench.part import Part, Row, Rows
 from talkconv.bench.side_by_side import RowResult
 
-OURS, ATTENTION, MARIAN = "talkconv", "talkconv, self-attention", "MarianMT"
-CTRANSLATE2 = {f"CTranslate2, {precision}": precision for precision in ("float32", "int8")}
+ATTENTION = "talkconv, self-attention"
+VOCABULARY = 10_000
 SOURCE = TARGET = 25
 # (beams, sentences in a batch)
 SEARCHES = ((1, 1), (1, 32), (5, 1), (5, 32))
@@ -79,12 +80,12 @@ def _step(rows: Rows, tokens: int, pace: Pace) -> RowResult:
 
 
 def time_translation(beams: int, batch: int, pace: Pace) -> RowResult:
-    """Let all translators take turns in this process."""
+    """Let all engines take turns in this process."""
     with tempfile.TemporaryDirectory() as folder:
-        found = translators(Path(folder))
-        source = random_sentences(batch, SOURCE)
+        found = engines(Path(folder))
+        texts = random_texts(batch, SOURCE, VOCABULARY)
         runs = {
-            name: functools.partial(translate, source, beams, TARGET)
+            name: functools.partial(translate, texts, beams)
             for name, (translate, _) in found.items()
         }
         timings = at_pace(runs, pace)
@@ -110,37 +111,40 @@ def make_ours(mixer: str) -> Any:
     return model.eval()
 
 
-def translators(folder: Path) -> dict[str, tuple[Translate, Any]]:
-    """Return translators by name, each with the float32 network that it must agree with."""
+def engines(folder: Path) -> dict[str, tuple[Engine, Any]]:
+    """Return engines by name, each with the float32 network that it must agree with."""
     import transformers.utils.logging
 
     disable_progress_bar: Any = transformers.utils.logging.disable_progress_bar
     disable_progress_bar()
     torch.manual_seed(0)
-    talk, attention, marian = make_ours("talk"), make_ours("attention"), make_marian()
-    found: dict[str, tuple[Translate, Any]] = {
-        OURS: (translate_with(talk), talk),
-        ATTENTION: (translate_with(attention), attention),
-        MARIAN: (translate_with(marian), marian),
+    talk, attention = make_ours("talk"), make_ours("attention")
+    model = random_model(talk, TARGET)
+    others, marian = transformer_engines(model, lambda texts: TARGET, folder)
+    return {
+        OURS: (engine_of(model), talk),
+        **{name: (each, talk) for name, each in exported_engines(model, folder).items()},
+        ATTENTION: (engine_of(random_model(attention, TARGET)), attention),
+        **{name: (each, marian) for name, each in others.items()},
     }
-    if importlib.util.find_spec("ctranslate2") is not None:
-        for name, precision in CTRANSLATE2.items():
-            found[name] = (translate_with_ctranslate2(marian, folder, precision), marian)
-    return found
 
 
 def check_translators() -> list[Finding]:
     """Check that each greedy word is the best one of a network that reads all words at once."""
     found = []
+    texts = random_texts(2, SOURCE, VOCABULARY)
     with tempfile.TemporaryDirectory() as folder:
-        for name, (translate, network) in translators(Path(folder)).items():
-            source = random_sentences(2, 9)
-            words = torch.tensor(translate(source, 1, 6))
-            gap = greedy_gap(network, source, words)
+        for name, (translate, network) in engines(Path(folder)).items():
+            gap = greedy_gap(network, ids_of(texts), ids_of(translate(texts, 1)))
             limit = TOLERANCE_INT8 if "int8" in name else TOLERANCE
             why = f"a word is {gap:.1e} deviations below the best one, allowed {limit:g}"
             found.append(Finding(name, gap <= limit, why=why))
     return found
+
+
+def ids_of(texts: list[str]) -> Tensor:
+    """Return the ids of texts that are numbers, all of one length: (B, T)."""
+    return torch.tensor([[int(word) for word in text.split()] for text in texts])
 
 
 @torch.no_grad()

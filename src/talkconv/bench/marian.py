@@ -1,6 +1,6 @@
 """The Transformer that translations are measured against: MarianMT, also in CTranslate2.
 
-Its sizes are those of the paper's comparison on IWSLT, and its weights are random.
+Its weights are random, and its sizes are those of the network beside it.
 """
 
 from collections.abc import Callable
@@ -10,31 +10,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-VOCABULARY = 10_000
-# ids from the first of these to before the last are words; the others are special tokens
-WORDS = (4, VOCABULARY - 1)
+from talkconv.generation.text_generator import padded
 
-# translates sentences (B, S) with so many beams into so many tokens each, and returns their ids
-Translate = Callable[[Tensor, int, int], list[list[int]]]
+# translates sentences with so many beams into so many words each, all of them ids
+Translate = Callable[[list[list[int]], int, int], list[list[int]]]
 
 
-def make_marian() -> Any:
-    """Return the network: d 512, ff 1024, 6 + 6 layers, 4 heads."""
+def make_marian(sizes: Any) -> Any:
+    """Return a network of the sizes of a TaLKConvConfig."""
     # transformers takes seconds to import, which other commands need not wait for.
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=512,
-        encoder_ffn_dim=1024,
-        decoder_ffn_dim=1024,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
+        vocab_size=sizes.vocab_size,
+        d_model=sizes.dim,
+        encoder_ffn_dim=sizes.ff_dim,
+        decoder_ffn_dim=sizes.ff_dim,
+        encoder_layers=len(sizes.encoder_l_max),
+        decoder_layers=len(sizes.decoder_l_max),
+        encoder_attention_heads=sizes.attention_heads,
+        decoder_attention_heads=sizes.attention_heads,
         activation_function="swish",
-        pad_token_id=VOCABULARY - 1,
-        decoder_start_token_id=VOCABULARY - 1,
+        pad_token_id=sizes.vocab_size - 1,
+        decoder_start_token_id=sizes.vocab_size - 1,
         eos_token_id=0,
         forced_eos_token_id=None,
     )
@@ -42,15 +40,18 @@ def make_marian() -> Any:
     return model.eval()
 
 
-def translate_with(model: Any) -> Translate:
-    """Return a function that translates with a transformers model."""
+def translate_with_marian(marian: Any) -> Translate:
+    """Return a function that translates with the network in transformers."""
 
-    def translate(source: Tensor, beams: int, tokens: int) -> list[list[int]]:
-        # Without an end token, every translation has all its tokens.
+    def translate(sources: list[list[int]], beams: int, words: int) -> list[list[int]]:
+        tokens, mask = padded(sources, marian.config.pad_token_id, left=False)
+        # Without an end token, every translation has all its words.
         settings: dict[str, Any] = dict(
-            num_beams=beams, max_new_tokens=tokens, eos_token_id=None, do_sample=False
+            num_beams=beams, max_new_tokens=words, eos_token_id=None, do_sample=False
         )
-        out: Tensor = model.generate(source, attention_mask=torch.ones_like(source), **settings)
+        out: Tensor = marian.generate(
+            torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask), **settings
+        )
         ids: list[list[int]] = out[:, 1:].tolist()
         return ids
 
@@ -58,14 +59,15 @@ def translate_with(model: Any) -> Translate:
 
 
 def translate_with_ctranslate2(marian: Any, folder: Path, precision: str) -> Translate:
-    """Return a function that translates with the weights of a Marian network in CTranslate2."""
+    """Return a function that translates with the weights of the network in CTranslate2."""
     import ctranslate2
     from ctranslate2.converters import TransformersConverter
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
     # Random weights need a vocabulary all the same.
-    words = ["</s>", "<unk>", *(f"w{id}" for id in range(2, VOCABULARY - 1)), "<pad>"]
+    numbers = range(2, marian.config.vocab_size - 1)
+    words = ["</s>", "<unk>", *(f"w{id}" for id in numbers), "<pad>"]
     ids = {word: id for id, word in enumerate(words)}
     make_tokenizer: Any = PreTrainedTokenizerFast
 
@@ -75,7 +77,7 @@ def translate_with_ctranslate2(marian: Any, folder: Path, precision: str) -> Tra
             special = dict(eos_token="</s>", unk_token="<unk>", pad_token="<pad>")
             return make_tokenizer(tokenizer_object=vocabulary, **special)
 
-    saved, converted = folder / "marian", folder / precision
+    saved, converted = folder / "marian", folder / f"marian-{precision}"
     if not saved.exists():
         marian.save_pretrained(saved)
     Converter(str(saved)).convert(str(converted), quantization=precision)
@@ -86,15 +88,10 @@ def translate_with_ctranslate2(marian: Any, folder: Path, precision: str) -> Tra
         intra_threads=torch.get_num_threads(),
     )
 
-    def translate(source: Tensor, beams: int, tokens: int) -> list[list[int]]:
-        sentences = [[words[id] for id in row] for row in source.tolist()]
-        length = dict(max_decoding_length=tokens, min_decoding_length=tokens)
-        found = translator.translate_batch(sentences, beam_size=beams, **length)
+    def translate(sources: list[list[int]], beams: int, length: int) -> list[list[int]]:
+        sentences = [[words[id] for id in row] for row in sources]
+        limits = dict(max_decoding_length=length, min_decoding_length=length)
+        found = translator.translate_batch(sentences, beam_size=beams, **limits)
         return [[ids[word] for word in each.hypotheses[0]] for each in found]
 
     return translate
-
-
-def random_sentences(batch: int, tokens: int) -> Tensor:
-    """Return sentences of random words, (B, S)."""
-    return torch.randint(*WORDS, (batch, tokens))

@@ -3,7 +3,7 @@ import json
 import torch
 from typer.testing import CliRunner
 
-from talkconv.bench import accuracy, complexity, generation_part, network_part, throughput
+from talkconv.bench import accuracy, complexity, engines, generation_part, network_part, throughput
 from talkconv.bench.inputs import DIRECTIONS
 from talkconv.bench.methods import FUSED, METHODS, OURS, PLAIN
 from talkconv.bench.page import throughput as throughput_section
@@ -57,7 +57,7 @@ def all_rows():
         },
         network_part.CHANGING_SHAPES: {"bytes": dict.fromkeys(mixers, 1 << 30)},
     }
-    names = (generation_part.OURS, generation_part.ATTENTION, generation_part.MARIAN)
+    names = (engines.OURS, generation_part.ATTENTION, engines.MARIAN)
     generation = {
         **{generation_part.search_key(*each): row(names, 1.0) for each in generation_part.SEARCHES},
         **{

@@ -2,9 +2,9 @@
 
 from talkconv.bench.bars import Bar
 from talkconv.bench.decoding_steps import MIXERS, SIZES_IN_WORDS
+from talkconv.bench.engines import OURS
 from talkconv.bench.generation_part import (
     AFTER,
-    OURS,
     SEARCHES,
     SOURCE,
     TARGET,
@@ -39,6 +39,7 @@ def section(rows: Rows) -> str:
         parts += [
             "### Translation",
             f"Networks of the IWSLT size with random weights, {SOURCE} tokens in and {TARGET} out. "
+            '"talkconv" runs in PyTorch, "ONNX" the same network as exported. '
             '"talkconv, self-attention" is the same network with self-attention and a cache. '
             "MarianMT and CTranslate2 run a Transformer of that size.",
             _translations(searches),
