@@ -44,7 +44,8 @@ def running_sum(
             is_inside = (entry >= 0) & (entry < n)
         else:
             real = place.to(edges) + sign * side.to(edges) * REACH
-            # From 65 520 on, float16 has no numbers. We are kind and take the last token for them.
+            # float16 has no numbers from 65 520 on. The last token then stands for them, which
+            # is in favour of this scheme.
             real = real.float().clamp(0, n - 1)
             share, entry = real - real.floor(), real.floor().long() + (sign > 0)
             is_inside = entry < n

@@ -1,4 +1,4 @@
-"""Bars: what a measurement must reach, and whether it did."""
+"""Bars: the limits that measured numbers must reach."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass

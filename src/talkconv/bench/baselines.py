@@ -1,4 +1,4 @@
-"""The operations that TaLK convolutions are measured against, each on the layout that suits it.
+"""The operations that TaLK convolutions are compared with, each in the layout that suits it.
 
 q, k, v are (B, H, T, R). The weights of a DynamicConv (B, T, H, K) and of a LightConv (H, K) are
 given after their softmax. definitions.py says what each of them must compute.
@@ -18,19 +18,19 @@ _FLEX_BLOCK = 128
 
 
 def eager_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Compute softmax(q k^T / sqrt(R)) v as the formula is written, with a (T, T) table a head."""
+    """Compute softmax(q k^T / sqrt(R)) v as the formula says, with a table (T, T) for each head."""
     scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     out: Tensor = scores.softmax(-1) @ v
     return out
 
 
 def fused_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Compute the same by PyTorch's fused kernel, which needs no table."""
+    """Compute attention with PyTorch's fused kernel, which needs no table."""
     return F.scaled_dot_product_attention(q, k, v)
 
 
 def window_attention(q: Tensor, k: Tensor, v: Tensor, *, reach: int) -> Tensor:
-    """Let each token attend to `reach` tokens on either side: blocks of queries, O(T reach)."""
+    """Let each token attend to `reach` tokens on each side, in blocks of queries: O(T reach)."""
     B, H, T, R = q.shape
     block = max(_LEAST_BLOCK, reach)
     n = -(-T // block)
@@ -40,11 +40,11 @@ def window_attention(q: Tensor, k: Tensor, v: Tensor, *, reach: int) -> Tensor:
     keys = F.pad(k, around).unfold(2, width, block)  # (B, H, n, R, width)
     values = F.pad(v, around).unfold(2, width, block)
     scores = queries @ keys * R**-0.5  # (B, H, n, block, width)
-    offset = torch.arange(width) - reach  # where a key stands, from the first query of its block
+    offset = torch.arange(width) - reach  # the position of a key, from its block's first query
     token = torch.arange(n)[:, None] * block + offset
     exists = (token >= 0) & (token < T)  # (n, width)
     near = (offset - torch.arange(block)[:, None]).abs() <= reach  # (block, width)
-    # Queries that only fill up the last block see their padding: a softmax over nothing is NaN.
+    # Queries that only fill the last block may see padding, because a softmax of nothing is NaN.
     filling = (torch.arange(n * block) >= T).view(n, block, 1)
     sees = near & (exists[:, None] | filling)
     weights = scores.masked_fill(~sees, float("-inf")).softmax(-1)
@@ -61,12 +61,12 @@ def _compiled_flex_attention() -> Callable[..., Tensor]:
 
 
 def flex_attention(q: Tensor, k: Tensor, v: Tensor, mask: object) -> Tensor:
-    """Compute window attention by a kernel that torch.compile makes; forward only on a CPU."""
+    """Compute window attention with a kernel of torch.compile. A CPU has only the forward."""
     return _compiled_flex_attention()(q, k, v, block_mask=mask)
 
 
 def window_mask(T: int, reach: int) -> object:
-    """Return FlexAttention's mask of a window; made block by block, so that memory stays small."""
+    """Return FlexAttention's mask of a window. It is made block by block to save memory."""
     from torch.nn.attention.flex_attention import BlockMask
 
     def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def dynamic_conv_unfold(x: Tensor, weights: Tensor) -> Tensor:
 
 
 def dynamic_conv_shift(x: Tensor, weights: Tensor) -> Tensor:
-    """Pass over x (B, T, C) once per tap, without a large buffer. This way is not published."""
+    """Read x (B, T, C) once per tap, without a large buffer. No publication has this variant."""
     B, T, C = x.shape
     H, K = weights.shape[2:]
     padded = F.pad(x, (0, 0, K // 2, K - 1 - K // 2)).view(B, T + K - 1, H, C // H)

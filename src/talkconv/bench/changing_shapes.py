@@ -1,7 +1,7 @@
-"""Peak memory of a training whose batches have changing shapes, each mixer in an own process.
+"""Peak memory of a training whose batches have changing shapes, each mixer in its own process.
 
-A training keeps memory that a loop over one shape never shows: freed blocks of one shape do not fit
-the next. The network and its batches are those of the Multi30k recipe.
+Such a training needs more memory than a loop over one shape, because freed blocks of one shape do
+not fit the next. The network and its batches are those of the Multi30k recipe.
 """
 
 from collections.abc import Iterator
@@ -60,9 +60,10 @@ def batches(steps: int, tokens: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def bar_of(found: dict[str, int | None]) -> Bar | None:
-    """Return the bar: TaLK takes no more than any other mixer. None if the system tells no peaks.
+    """Return the bar that TaLK takes no more memory than any other mixer.
 
-    The ratio is rounded to a hundredth, because peaks differ by about as much from run to run.
+    Return None if the system does not report peaks. The ratio is rounded to a hundredth, because
+    peaks differ by about as much from run to run.
     """
     others = {mixer: peak for mixer, peak in found.items() if mixer != OURS and peak is not None}
     ours = found[OURS]

@@ -1,4 +1,7 @@
-"""`talkconv bench check`: a two-minute set against a committed result; fails on a loss of speed."""
+"""`talkconv bench check` measures for two minutes and fails if something became slower.
+
+It compares with a committed result.
+"""
 
 import tempfile
 from collections.abc import Sequence
@@ -20,8 +23,8 @@ PARTS = ("throughput", "networks", "generation")
 def losses(found: Sequence[Change], most: float) -> list[Change]:
     """Return our own timings that became slower by more than `most`, beyond the noise.
 
-    The speed of the machine is taken out: it is what contestants of the same row that run no code
-    of this package show, or those of all rows.
+    The speed of the machine itself is divided out. It is measured by the contestants of the same
+    row that run no code of this package, or by those of all rows.
     """
     lost = []
     for each in found:
@@ -46,7 +49,7 @@ def bench_check(
 
 
 def check(against: Path | None, most: float, console: Console) -> bool:
-    """Measure, compare, and measure again what seems lost; return whether all is well."""
+    """Measure, compare, and measure again what seems slower. Return whether nothing is."""
     folder = against or default_folder(quick=False)
     if not folder.is_dir():
         raise ValueError(
@@ -78,7 +81,7 @@ def check(against: Path | None, most: float, console: Console) -> bool:
 
 
 def again(parts: Sequence[Part], rows: set[tuple[str, str]], measured: dict[str, Any]) -> None:
-    """Measure rows again, in place: noise rarely strikes the same row twice."""
+    """Measure rows again and replace their results. Noise rarely hits the same row twice."""
     for part in parts:
         for row in part.rows:
             if (part.name, row.key) in rows:

@@ -1,4 +1,4 @@
-"""`talkconv bench compare A B`: what became faster or slower beyond the noise."""
+"""`talkconv bench compare A B` prints what became faster or slower by more than the noise."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from talkconv.bench.measure import Timing
 from talkconv.bench.store import read_folder
 from talkconv.messages import one_message
 
-# Smaller changes are not told, even if their quartiles do not overlap.
+# Smaller changes are not reported, even if their quartiles do not overlap.
 LEAST_CHANGE = 0.05
 LEAST_MEMORY_CHANGE = 0.1
-# Contestants that run no code of this package: they show how fast the machine was.
+# Contestants that run no code of this package. They show how fast the machine was.
 FOREIGN = frozenset(
     {
         *(name for name in methods.METHODS if name != methods.OURS and ", blocks" not in name),
@@ -55,7 +55,7 @@ class Change:
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
-    """Yield every timing that both have; both are parts by name."""
+    """Yield every timing that is in both. Each argument has parts by name."""
     for part in before.keys() & after.keys():
         old, new = before[part]["rows"], after[part]["rows"]
         for row in (key for key in old if key in new):
@@ -75,7 +75,7 @@ def machine_speed(found: Sequence[Change], row: str | None = None) -> float:
 def memory_changes(
     before: dict[str, Any], after: dict[str, Any]
 ) -> Iterator[tuple[str, str, int, int]]:
-    """Yield (row, name, bytes before, bytes after) of what changed by a tenth and a MiB or more."""
+    """Yield (row, name, bytes before, bytes after) of changes by at least a tenth and a MiB."""
     for part in before.keys() & after.keys():
         old, new = before[part]["rows"], after[part]["rows"]
         for row in (key for key in old if key in new):

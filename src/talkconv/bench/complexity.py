@@ -1,4 +1,4 @@
-"""How time grows with length, window and width: the paper's table of layer types, measured.
+"""Measures how time grows with length, window and width, as in the paper's table of layer types.
 
 The exponent is the slope of a straight line through at least five points on logarithmic axes.
 """
@@ -23,7 +23,7 @@ from talkconv.bench.side_by_side import RowResult
 # n is the length of the sequence, window the width of the kernel in tokens, d the channels.
 AXES = ("n", "window", "d")
 HEAD_CHANNELS = 64
-# How far an exponent of TaLK may be from what the paper says, by axis.
+# The exponents of TaLK that the bars expect, by axis.
 TALK_BARS = {"n": 1.0, "window": 0.0}
 MOST_DEVIATION = 0.1
 PACE = Pace(seconds=0.3, least_rounds=3, enough=3.0)
@@ -35,11 +35,11 @@ class Layer:
     """One row of the table. An axis that the layer does not depend on has no points."""
 
     name: str
-    # the paper's complexity a layer, and its exponents
+    # the paper's complexity per layer, and its exponents
     formula: str
     exponents: Mapping[str, int]
     make: Callable[[Inputs], Contestant]
-    # the sizes that are kept while one of them varies
+    # the sizes that stay constant while one of them varies
     base: Setting
     # half the window, or kernel width k = 2 * reach + 1
     points: Mapping[str, Sequence[int]]
@@ -143,7 +143,7 @@ LAYERS = (
         dict(n=1, window=0, d=1),
         METHODS[OURS].make,
         _setting(64_000, 256, 31),
-        # The shortest input is larger than a cache, and all lie beyond its edge.
+        # Even the shortest input is larger than the cache, so that no point is faster for it.
         dict(n=doublings(62_500, 5), window=[3, 7, 15, 31, 63, 127, 255], d=WIDTHS),
     ),
 )
@@ -151,7 +151,7 @@ NAMES = {layer.name: layer for layer in LAYERS}
 
 
 def settings_of(layer: Layer, axis: str) -> dict[int, Setting]:
-    """Return the setting of each point. A window is given as the tokens that it reaches a side."""
+    """Return the setting of each point. A window is given by its reach on each side, in tokens."""
     base = layer.base
 
     def at(value: int) -> Setting:
@@ -167,7 +167,7 @@ def settings_of(layer: Layer, axis: str) -> dict[int, Setting]:
 def measure_axis(name: str, axis: str, pace: Pace) -> RowResult:
     """Measure one layer along one axis and fit its exponent."""
     timings = run_alone(time_axis, name, axis, pace)
-    # The width of a window or kernel, not its reach on one side, is what time grows with.
+    # Time grows with the width of a window or kernel, not with its reach on one side.
     sizes = [2 * int(key) + 1 if axis == "window" else int(key) for key in timings]
     slope = fit(sizes, [timing["median"] for timing in timings.values()])
     return {"timings": timings, "exponent": slope.exponent, "error": slope.error}
@@ -194,15 +194,15 @@ def time_axis(name: str, axis: str, pace: Pace) -> dict[str, dict[str, float]]:
 def second_run(run: Run) -> float:
     """Time the second of two runs.
 
-    The outputs of all points together are more memory than TaLK keeps for the next output, so that
-    a single run would find memory ready or not depending on the point before it.
+    TaLK keeps memory for its next output, but not enough for the outputs of all points. A single
+    run would therefore find such memory or not, depending on the point before it.
     """
     run()
     return seconds_of(run)
 
 
 def complexity_part(quick: bool) -> Part:
-    """Return the paper's table of layer types as a part; the quick one has TaLK alone."""
+    """Return the paper's table of layer types as a part. The quick one has only TaLK."""
     layers = [layer for layer in LAYERS if layer.name == OURS or not quick]
     pace = QUICK_PACE if quick else PACE
     rows = [

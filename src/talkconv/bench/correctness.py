@@ -1,6 +1,6 @@
-"""Whether what is about to be measured computes what it should: outputs and gradients.
+"""Checks outputs and gradients of the contestants before they are measured.
 
-A benchmark of something wrong says nothing, so the commands refuse to measure on red.
+The time of a wrong computation means nothing, so the commands do not measure if a check fails.
 """
 
 from collections.abc import Iterable, Mapping

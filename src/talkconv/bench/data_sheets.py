@@ -1,4 +1,4 @@
-"""What data sheets say of GPUs: memory, and half-precision operations a second at the peak."""
+"""The data sheets of GPUs: memory, and the peak of half-precision operations per second."""
 
 from dataclasses import dataclass
 

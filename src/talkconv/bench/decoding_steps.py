@@ -37,7 +37,7 @@ def language_model_steps(
 
 @torch.no_grad()
 def fill(model: Any, cache: Any, tokens: int, chunk: int = 1024) -> None:
-    """Let a model read tokens. Attention gets random keys and values: reading would take hours."""
+    """Let a model read tokens. Attention gets random keys and values, as reading takes hours."""
     if model.config.decoder_mixer == "attention":
         R = model.config.dim // model.config.heads
         pairs = torch.randn(2, 1, model.config.heads, tokens, R)
@@ -49,7 +49,7 @@ def fill(model: Any, cache: Any, tokens: int, chunk: int = 1024) -> None:
 
 
 def step_of(model: Any, cache: Any) -> Run:
-    """Return a run that reads one token, and takes it back so that it can be repeated."""
+    """Return a run that reads one token and removes it again, so that it can be repeated."""
     word = torch.tensor([[4]])
 
     @torch.no_grad()
@@ -62,7 +62,7 @@ def step_of(model: Any, cache: Any) -> Run:
 
 
 def bytes_of(cache: Any) -> int:
-    """Return the bytes of what a cache knows of the past."""
+    """Return the bytes of all tensors in a cache."""
     tensors = []
     for state in cache.states:
         grows = isinstance(state, KeyValueState)

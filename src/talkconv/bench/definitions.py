@@ -1,4 +1,4 @@
-"""What the measured operations must compute, written as plainly as possible.
+"""The definitions of the measured operations, written as simply as possible.
 
 Each takes the same tensors as its operation in baselines.py. All of them are dense and slow.
 """

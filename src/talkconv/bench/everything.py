@@ -1,4 +1,4 @@
-"""`talkconv bench all`: every measured table, on one page with pictures."""
+"""`talkconv bench all` measures every table, and writes one page with pictures."""
 
 import time
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ assert tuple(PARTS) == PART_NAMES
 
 
 def default_folder(quick: bool) -> Path:
-    """Return where results go: a folder named after the machine, apart from that of quick ones."""
+    """Return the folder of results, named after the machine. Quick runs have their own."""
     return Path("results") / (machine_name() + ("-quick" if quick else ""))
 
 
@@ -76,8 +76,8 @@ def chosen_parts(names: Sequence[str], quick: bool) -> list[Part]:
 def measure_parts(
     folder: Path, parts: Sequence[Part], console: Console, *, quick: bool, fresh: bool
 ) -> None:
-    """Measure what is not measured yet, and write the page anew after each part."""
-    # Processes of their own then start in milliseconds, also for networks.
+    """Measure the rows that are not measured yet, and write the page again after each part."""
+    # After this, new processes start in milliseconds, also for networks.
     preload("talkconv.models")
     stores = {part.name: Store(folder, part.name, quick=quick, fresh=fresh) for part in parts}
     waiting = [
@@ -109,5 +109,5 @@ def _bar(console: Console) -> Progress:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    # The time left is judged by all that was measured, not by the last rows.
+    # Estimate the time left from all rows so far, not only from the last ones.
     return Progress(*columns, console=console, transient=True, speed_estimate_period=3600)

@@ -1,4 +1,4 @@
-"""`talkconv bench exactness`: the largest error against the definition in float64, by length."""
+"""`talkconv bench exactness` prints the largest errors against the definition in float64."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from talkconv.bench.inputs import offsets_between_tokens
 from talkconv.machine import write_results
 
 LENGTHS = [64, 1024, 16_384, 1_000_000]
-# The most that an output in float32 may be off, at any length.
+# The largest error that an output in float32 may have, at any length.
 MOST_ERROR = 2e-6
 REACH = 15
 # Rows that are compared at a time.
@@ -50,7 +50,7 @@ def bench_exactness(
                 what = f"n = {n:,}: largest error of the output in float32"
                 bars.append(Bar(what, errors["output"], MOST_ERROR, at_least=False))
             cells = (f"{error:.1e}" for error in errors.values())
-            # Near 0 an error of float32 is many of its tiny roundings, and still small.
+            # Near 0 the roundings of float32 are tiny, so their number would say nothing.
             shown = "" if dtype == torch.float32 else f"{roundings:.2f}"
             table.add_row(f"{n:,}", str(dtype)[6:], *cells, shown)
     console.print(table)

@@ -1,4 +1,4 @@
-"""Reads the machine code of NVIDIA GPUs: its instructions, its loops, the bytes that it moves."""
+"""Reads the machine code of NVIDIA GPUs: its instructions, its loops and the bytes it moves."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Instruction:
 
     @property
     def is_float64(self) -> bool:
-        """Return whether the units for float64 compute this, which are fewer than the others."""
+        """Return whether the units for float64 compute this. There are fewer of them."""
         return self.name in ("DADD", "DFMA", "DMUL", "DSETP")
 
 
@@ -54,7 +54,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Work:
-    """What one thread does: instructions, those of them for float64, and bytes of memory."""
+    """The work of one thread: its instructions, those for float64, and its bytes of memory."""
 
     instructions: float
     float64: float
@@ -73,7 +73,7 @@ class Code:
         return self.instructions[loop.first : loop.last + 1]
 
     def work(self, trips: Sequence[tuple[Loop, float]], until_first_exit: bool = False) -> Work:
-        """Count what a thread does if loops run so often; the others do not run."""
+        """Count the work of a thread if each loop runs as often as `trips` says, others never."""
         often = dict(trips)
         total = Work(0, 0, 0)
         stop = self.first_exit + 1 if until_first_exit else len(self.instructions)
@@ -110,13 +110,13 @@ def read_code(listing: str) -> Code:
         elif found := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", line):
             instructions.append(Instruction(found.group(1)))
     exits = [k for k, each in enumerate(instructions) if each.name == "EXIT"]
-    # behind the last exit without a condition are blocks that run rarely, and branch back
+    # After the last unconditional exit there are blocks that run rarely and branch back.
     certain = [k for k in exits if not instructions[k].text.startswith("@")]
     instructions = instructions[: certain[-1] + 1] if certain else instructions
     loops = []
     for index, instruction in enumerate(instructions):
         target = re.search(r"BRA.*`\((\.L_x_\d+)\)", instruction.text)
-        # a branch to itself pads the end of a kernel and is never reached
+        # A branch to itself is only padding at the end of a kernel.
         if target and labels[target.group(1)] < index:
             loops.append(Loop(labels[target.group(1)], index))
     return Code(instructions, sorted(loops, key=lambda loop: loop.first), exits[0])

@@ -20,16 +20,16 @@ from talkconv.ops.gpu_plans import Launch
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources of its multiprocessor that one program takes."""
+    """The resources of a multiprocessor that one program needs."""
 
-    registers: int  # a thread
-    spilled: int  # bytes a thread keeps in memory for lack of registers
+    registers: int  # per thread
+    spilled: int  # bytes per thread that are in memory because there are too few registers
     shared: int  # bytes
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel as a GPU would run it, and what the compiler made on the way."""
+    """A compiled kernel, and the intermediate results of the compiler."""
 
     usage: Usage
     asm: dict[str, Any]
@@ -41,7 +41,10 @@ class Compiled:
 
 
 def compile_ahead(launch: Launch, backend: str, arch: int | str, warp: int) -> Compiled:
-    """Compile as a first call on that GPU would; `backend` is cuda or hip, `warp` its threads."""
+    """Compile as the first call on that GPU would.
+
+    `backend` is cuda or hip, and `warp` is its number of threads in a warp.
+    """
     source = source_of(launch)
     key = (source.hash(), arch, str(launch.options))
     if key not in _compiled:
@@ -54,12 +57,12 @@ def compile_ahead(launch: Launch, backend: str, arch: int | str, warp: int) -> C
     return _compiled[key]
 
 
-# calls that differ in their windows alone use the same kernels
+# Calls that differ only in their windows use the same kernels.
 _compiled: dict[tuple[str, int | str, str], Compiled] = {}
 
 
 def source_of(launch: Launch) -> Any:
-    """Return the kernel with types for arguments, specialized as Triton does it when called."""
+    """Return the kernel with the types of its arguments, specialized as Triton does in a call."""
     signature: dict[str, Any] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], Any] = {}
@@ -99,7 +102,7 @@ _POINTERS = {
 
 
 def _usage_of_cubin(asm: dict[str, Any]) -> tuple[int, int]:
-    """Return registers and bytes of stack, where these kernels put only what they spill."""
+    """Return the registers and the bytes of stack. These kernels use the stack only to spill."""
     said = _nvidia_tool("cuobjdump", "-res-usage", asm["cubin"])
     found = re.search(r"REG:(\d+) STACK:(\d+).* LOCAL:(\d+)", said)
     assert found is not None, f"cuobjdump says nothing about registers: {said}"
@@ -108,7 +111,7 @@ def _usage_of_cubin(asm: dict[str, Any]) -> tuple[int, int]:
 
 
 def _nvidia_tool(name: str, option: str, cubin: bytes) -> str:
-    """Return what a tool that comes with Triton prints about a cubin."""
+    """Return the text that a tool of Triton prints about a cubin."""
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
@@ -118,6 +121,9 @@ def _nvidia_tool(name: str, option: str, cubin: bytes) -> str:
 
 
 def _usage_of_amdgcn(asm: dict[str, Any]) -> tuple[int, int]:
-    """Return vector registers and bytes of scratch; scalars spill to vector registers instead."""
+    """Return the vector registers and the bytes of scratch memory.
+
+    Scalar registers spill to vector registers, so they need not be counted.
+    """
     fields = dict(re.findall(r"\.(\w+):\s+(\d+)", asm["amdgcn"]))
     return int(fields["vgpr_count"]), int(fields["private_segment_fixed_size"])

@@ -1,8 +1,8 @@
 """Estimates how long a launch takes on a GPU, from its compiled code and the GPU's data sheet.
 
-A launch takes at least the largest of three times: what it moves over the bandwidth of the memory,
-its products over the rate of the tensor cores, and its instructions over the rate at which they can
-be issued. Launches follow one another, so their times add up.
+A launch takes at least the largest of three times: its bytes divided by the memory bandwidth, its
+products divided by the rate of the tensor cores, and its instructions divided by the rate at which
+they can be issued. Launches run one after the other, so their times add up.
 """
 
 import math
@@ -16,14 +16,14 @@ from torch import Tensor
 from talkconv.bench.gpu_code import Code, Loop, Work
 from talkconv.ops.gpu_plans import Launch, Sort
 
-# torch sorts integers of 32 bits by 8 bits at a time, and moves an index of 64 bits with each
+# torch sorts 32-bit integers by 8 bits in each pass, and moves a 64-bit index with each of them.
 SORT_PASSES = 4
 THREADS_OF_A_WARP = 32
 
 
 @dataclass(frozen=True)
 class Target:
-    """A GPU: how to compile for it, and its data sheet."""
+    """A GPU: the arguments to compile for it, and its data sheet."""
 
     name: str
     backend: str
@@ -48,8 +48,8 @@ TARGETS = (
 
 
 def work_of(launch: Launch, code: Code, elements: int) -> Work:
-    """Count what a launch does for each of the elements of its result."""
-    # a repair that finds nothing to do ends at the first exit
+    """Count the work of a launch for each element of its result."""
+    # A repair that finds nothing to do ends at the first exit.
     found = code.work(loops_of(launch, code), until_first_exit=is_repair(launch))
     threads = launch.programs * launch.warps * THREADS_OF_A_WARP
     share = threads / elements
@@ -57,12 +57,12 @@ def work_of(launch: Launch, code: Code, elements: int) -> Work:
 
 
 def loops_of(launch: Launch, code: Code) -> list[tuple[Loop, float]]:
-    """Return how often each loop of a program runs: the numbers follow from the arguments."""
+    """Return how often each loop of a program runs. The numbers follow from the arguments."""
     name = launch.kernel.__name__
     trips = _TRIPS[name](launch.arguments)
     loops = code.loops
     if name == "dense_grad_x":
-        # the others wait for the tensor cores
+        # the other loops wait for the tensor cores
         loops = sorted(loops, key=lambda loop: loop.first - loop.last)[:1]
     if len(loops) < len(trips) or (name in _NO_OTHER_LOOPS and len(loops) != len(trips)):
         raise AssertionError(f"{name} should have {len(trips)} loops, its code has {len(loops)}")
@@ -70,7 +70,7 @@ def loops_of(launch: Launch, code: Code) -> list[tuple[Loop, float]]:
 
 
 def is_repair(step: Launch | Sort) -> bool:
-    """Return whether a launch only repairs what another one left out, which is rarely something."""
+    """Return whether a launch only repairs what another one left out. Usually that is nothing."""
     return (
         isinstance(step, Launch)
         and step.kernel.__name__ == "direct"
@@ -104,7 +104,8 @@ _TRIPS: dict[str, Callable[[dict[str, Any]], list[float]]] = {
     "walk_events": _trips_of_walk,
     "dense_grad_x": lambda a: [_tiles_of(a)],
 }
-# walk_events() writes zeros in further loops, which do not run here; direct() sums
+# walk_events() has other loops that write zeros, which do not run here. direct() has other loops
+# that sum windows, which run only if a repair finds something.
 _NO_OTHER_LOOPS = set(_TRIPS) - {"direct", "walk_events", "dense_grad_x"}
 
 
@@ -114,13 +115,13 @@ def _tiles_of(arguments: dict[str, Any]) -> int:
 
 
 def bytes_of(step: Launch | Sort) -> float:
-    """Return what memory must move: every tensor once, from there on it comes from the caches."""
+    """Return the bytes that memory must move: each tensor once, because caches serve the rest."""
     if isinstance(step, Sort):
         key_and_index = step.keys.element_size() + step.order.element_size()
         return SORT_PASSES * 2 * key_and_index * step.keys.numel()
     tensors = [value for value in step.arguments.values() if isinstance(value, Tensor)]
     if is_repair(step):
-        # a repair that finds nothing to do reads the marks alone
+        # A repair that finds nothing to do reads only the marks.
         tensors = [step.arguments["wild"]]
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 

@@ -11,7 +11,7 @@ from talkconv.bench.measure import Run
 
 FORWARD, TRAINING = "forward", "forward + backward"
 DIRECTIONS = (FORWARD, TRAINING)
-# Longer inputs repeat so many random tokens, because drawing gigabytes takes longer than encoding.
+# Longer inputs repeat this many random tokens, because drawing gigabytes takes too long.
 _MOST_DRAWN = 10_000
 
 
@@ -99,10 +99,10 @@ class Inputs:
 def offsets_between_tokens(
     shape: tuple[int, ...], reach: int, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Return random offsets whose reach in tokens is no integer.
+    """Return random offsets whose reach in tokens is not an integer.
 
-    The derivative of TaLK jumps where the reach is an integer, and no comparison of gradients
-    makes sense there.
+    The derivative of TaLK jumps where the reach is an integer, so gradients cannot be compared
+    there.
     """
     tokens = torch.rand(shape, generator=generator) * reach
     return (tokens.floor() + 0.1 + 0.8 * tokens.frac()).clamp(max=reach - 0.1) / reach
@@ -110,7 +110,7 @@ def offsets_between_tokens(
 
 @dataclass(frozen=True)
 class Contestant:
-    """A function of tensors. Training asks for the gradients of all of them."""
+    """A function of tensors. Training computes the gradients of all of them."""
 
     function: Callable[..., Tensor]
     tensors: tuple[Tensor, ...]

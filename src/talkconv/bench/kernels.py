@@ -1,4 +1,4 @@
-"""`talkconv bench kernels`: what the GPU kernels compile to, and how long they should take.
+"""`talkconv bench kernels` compiles the GPU kernels and estimates their times.
 
 Every launch is planned by the same code as a call on a GPU and compiled ahead of time for GPUs that
 need not be present. The tables have registers, spills and shared memory, and instructions and bytes
@@ -53,7 +53,7 @@ def calls(
     reaches: tuple[tuple[int, int], ...] = REACHES,
     head_channels: int = op.DIM // op.HEADS,
 ) -> Iterator[Call]:
-    """Yield forward and backward in the setting of `bench op`; the tensors have no memory."""
+    """Yield forward and backward calls in the setting of `bench op`, on tensors without memory."""
     plans = gpu.plans()
     for dtype in dtypes:
         x = _empty(op.BATCH, TOKENS, op.HEADS * head_channels, dtype=dtype)
@@ -72,7 +72,7 @@ def calls(
 
 
 def odd_calls() -> Iterator[Call]:
-    """Yield the other ways through the kernels: lengths, packed, causal, any channels."""
+    """Yield calls of other kinds: with lengths, packed, causal, and with odd channels."""
     plans = gpu.plans()
     lengths = _empty(op.BATCH, dtype=torch.int64)
     cu_seqlens = _empty(op.BATCH + 1, dtype=torch.int32)
@@ -102,7 +102,7 @@ def _empty(*shape: int, dtype: torch.dtype) -> torch.Tensor:
 def occupancy(target: "Target", usage: "Usage", warps: int) -> float:
     """Return the warps that one multiprocessor can hold at a time, as a share of its most."""
     if target.backend == "hip":
-        # each of four units has 512 vector registers a lane, for at most 8 waves
+        # Each of the four units has 512 vector registers per lane, for at most 8 waves.
         by_registers = 4 * min(8, 512 // _round_up(usage.registers, 8)) // warps
         most_programs = target.most_warps // warps
     else:
@@ -118,7 +118,7 @@ def _round_up(value: int, step: int) -> int:
 
 def measured(target: "Target", call: Call) -> list[dict[str, Any]]:
     """Compile the kernels of a call for a GPU, and return a row about each of its steps."""
-    # the other commands need no Triton and should not wait for it
+    # Triton takes time to import, and the other commands do not need it.
     from talkconv.bench.gpu_compile import compile_ahead
     from talkconv.bench.gpu_estimate import bytes_of, seconds_of, work_of
     from talkconv.ops.gpu_plans import Launch
@@ -140,7 +140,7 @@ def measured(target: "Target", call: Call) -> list[dict[str, Any]]:
             row |= dataclasses.asdict(compiled.usage)
             row["shared_limit"] = target.shared_limit
             row["occupancy"] = occupancy(target, compiled.usage, step.warps)
-            # the instructions of another shape are no news
+            # The instructions are counted only for the usual shapes.
             if target.instructions and call.name in ("forward", "backward", "step"):
                 work = work_of(step, compiled.code, call.elements)
                 row["instructions"], row["asked_bytes"] = work.instructions, work.bytes
@@ -169,7 +169,7 @@ def kernels_table(target: "Target", rows: list[dict[str, Any]]) -> Table:
     shown = set()
     for row in rows:
         values = {**row, "seconds": row["seconds"] * 1e3}
-        # most kernels do the same for every window
+        # Most kernels do the same for every window, so equal rows are shown once.
         about = (row["dtype"], row["kernel"], row["call"][0], f"{values['seconds']:.2f}")
         if about in shown:
             continue
@@ -182,7 +182,7 @@ def kernels_table(target: "Target", rows: list[dict[str, Any]]) -> Table:
 
 
 def expected_times(rows: list[dict[str, Any]]) -> dict[tuple[str, str, int], dict[str, float]]:
-    """Add up the seconds of a call's steps: by call, dtype and window, and by GPU."""
+    """Sum the seconds of the steps of each call, by (call, dtype, window) and then by GPU."""
     found: dict[tuple[str, str, int], dict[str, float]] = {}
     for row in rows:
         times = found.setdefault((row["call"], row["dtype"], row["window"]), {})

@@ -1,4 +1,4 @@
-"""Timing side by side: contestants take turns, so that a noisy machine treats all of them alike."""
+"""Times contestants side by side. They take turns, so that noise affects all of them alike."""
 
 import statistics
 import time
@@ -48,7 +48,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long contestants are measured."""
+    """The time that is spent on each contestant."""
 
     # seconds that go into each contestant of a row
     seconds: float = 1.0
@@ -96,13 +96,12 @@ def measure(
 ) -> dict[str, Timing]:
     """Let all contestants take turns, round after round, until `seconds` have gone into each.
 
-    In its turn a contestant runs as often as fits into `turn` seconds, at least once: a run of
-    microseconds would otherwise measure how cold the others leave the caches. A contestant that
-    has had its share sits out, so that a slow one does not hold up the others. It has its share
-    after `least_rounds` rounds and `seconds` seconds, or after `enough` seconds. Fast contestants
-    run at least 15 rounds: after a pause of seconds a run meets memory that the system has taken
-    back meanwhile, and the first rounds are all like that. `known` has the seconds of slow runs
-    that were made before: they count, and their contestants need no warm-up.
+    In its turn a contestant runs as often as fits into `turn` seconds, at least once. Otherwise a
+    run of microseconds would mostly measure that the others have filled the caches. A contestant
+    is done after `least_rounds` rounds and `seconds` seconds, or after `enough` seconds, and the
+    others go on without it. Fast contestants run at least 15 rounds, because in the first rounds
+    the pauses are long and the system takes freed memory back in them. `known` has the seconds of
+    slow runs that were made before. These count, and their contestants need no warm-up.
     """
     timer = timer or seconds_of
     known = {name: taken for name, taken in (known or {}).items() if taken > SLOW}
@@ -143,7 +142,7 @@ def seconds_of(run: Run) -> float:
     """Return the seconds that one run takes, including the release of its result."""
     begin = time.perf_counter()
     result = run()
-    # A caller who gets fresh memory also pays for returning it.
+    # A caller that gets new memory also spends the time to free it.
     del result
     return time.perf_counter() - begin
 

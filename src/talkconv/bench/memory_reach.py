@@ -1,4 +1,4 @@
-"""How long a sequence can be in training before a given memory is full, with each mixer."""
+"""Finds how long a sequence can be in training before a given memory is full, for each mixer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +9,13 @@ from talkconv.bench.own_process import DoesNotFit, run_alone
 from talkconv.bench.peak_memory import Peak, peak_of_process
 
 BUDGET = 8 << 30
-# Peaks are measured at these lengths. They lie on a line, whose continuation is tried out.
+# Peaks are measured at these lengths. They lie on a line, and the length that the line predicts is
+# tried.
 LENGTHS = (2048, 4096, 8192)
 
 
 def reach(mixer: str, pace: Pace, lengths: tuple[int, ...] = LENGTHS) -> dict[str, Any]:
-    """Return how many tokens one sequence may have, and the peaks that say so.
+    """Return how many tokens one sequence may have, and the measured peaks.
 
     "tried" is False if a step of that length would take too long here, and the length was only
     extrapolated from the peaks of shorter ones.
@@ -52,8 +53,8 @@ def full_at(found: Mapping[int, Peak]) -> int:
 
 
 def step_alone(mixer: str, length: int) -> Peak:
-    """Take two training steps on one sequence; call this in an own process."""
+    """Take two training steps on one sequence. Call this in its own process."""
     step = training_step(mixer, tokens=length, length=length)
-    # The second step has the optimizer's state beside its activations.
+    # The first step makes the optimizer's state, so only the second one has the full peak.
     step()
     return Peak(seconds_of(step), peak_of_process())

@@ -1,4 +1,4 @@
-"""Every way to encode a sequence that the tables compare, by name."""
+"""All methods to encode a sequence that the tables compare, by name."""
 
 import functools
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Method:
     make: Make
     # the exponent of its time over n
     power: int = 1
-    # elements of its largest tensor; it is not tried where that tensor does not fit
+    # the elements of its largest tensor; if that does not fit into memory, the method is not run
     largest: Callable[[Setting], int] = _input_size
     # whether it has gradients on a CPU
     trains: bool = True

@@ -1,4 +1,4 @@
-"""Whether the mixers of the measured networks compute what their definitions say."""
+"""Checks that the mixers of the measured networks compute what their definitions say."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`talkconv bench model`: training of one network with each mixer, its speed and its memory."""
+"""`talkconv bench model` measures speed and memory of training a network with each mixer."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ def bench_model(
         list[int] | None,
         typer.Option("--n", help="A sequence length to measure, repeatable.", show_default=False),
     ] = None,
-    tokens: Annotated[int, typer.Option(help="Tokens in a batch, whatever the length.")] = TOKENS,
+    tokens: Annotated[int, typer.Option(help="Tokens in a batch, at any length.")] = TOKENS,
     rounds: Annotated[int, typer.Option(help="Steps for each mixer and length.")] = 5,
     shapes: Annotated[
         int,

@@ -1,4 +1,4 @@
-"""The part about whole networks: training, long documents, and how far memory goes."""
+"""The part about whole networks: training, long documents, and the longest sequences."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ DOCUMENT_LENGTHS = {400: 15, 1600: 20, 6400: 40, 16_384: 90, 65_536: 120}
 QUICK_DOCUMENT_LENGTHS = {400: 4, 1600: 6}
 CHANGING_SHAPES = "training, changing shapes"
 
-# measures one length; gets the pace and the next shorter row
+# measures one length, given the pace and the row of the next shorter length
 Measure = Callable[[int, Pace, tuple[int, RowResult] | None], RowResult]
 
 

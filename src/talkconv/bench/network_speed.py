@@ -18,13 +18,13 @@ TOKENS = 8192
 
 @dataclass(frozen=True)
 class Job:
-    """What networks do in one row."""
+    """The work of the networks in one row."""
 
     make: Callable[[str], Run]
     length: int
     # the exponent of its time over the length, with a mixer of linear cost
     power: int
-    # runs before memory and time are as they stay
+    # the number of runs until memory and time no longer change
     warm_up: int
 
 
@@ -38,7 +38,8 @@ def measure_training(
 ) -> RowResult:
     """Measure training steps with each mixer on batches of `tokens` tokens."""
     make = functools.partial(training_step, tokens=tokens, length=length)
-    # The first step makes the optimizer's state. A batch has as many tokens at any length.
+    # The first step makes the optimizer's state. A batch has the same number of tokens at any
+    # length, so the time of a linear mixer does not grow with the length.
     return _measure(Job(make, length, power=0, warm_up=1), mixers, pace, shorter)
 
 
@@ -67,12 +68,11 @@ def _measure(
 
 
 def peak_alone(job: Job, mixer: str) -> Peak:
-    """Build a network and run it; call this in an own process.
+    """Build a network and run it. Call this in its own process.
 
-    The bytes are those of everything, weights and optimizer included. The seconds are those of the
-    last run.
+    The bytes include weights and optimizer. The seconds are those of the last run.
     """
-    # The memory of the libraries is not the network's.
+    # Import the libraries first, so that their memory is not counted.
     importlib.import_module("talkconv.models")
     seconds: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Whole networks of one size with each mixer, and what is timed of them."""
+"""Whole networks of one size with each mixer, and the runs of them that are timed."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ OURS = "talk"
 LABELS = dict(talk="TaLK", attention="self-attention", light="LightConv", dynamic="DynamicConv")
 assert set(LABELS) == set(MIXERS)
 
-# A language model of bytes. Long sequences are modelled as bytes, and a softmax over many words
-# would be most of the step and hide what the mixers differ by.
+# A language model of bytes. A softmax over many words would take most of the step and hide the
+# difference between the mixers.
 SIZES: dict[str, Any] = dict(
     vocab_size=260,  # 256 bytes and the special tokens
     dim=512,
@@ -22,14 +22,14 @@ SIZES: dict[str, Any] = dict(
     heads=8,
     encoder_l_max=[],
     decoder_l_max=[3, 7, 15, 31, 31, 31],
-    # Dropout within the mixers would keep attention from its fused kernel.
+    # With dropout inside the mixers, attention could not use its fused kernel.
     dropout=0.1,
 )
 SIZES_IN_WORDS = "d 512, ff 1 024, 6 layers, 8 heads, a vocabulary of bytes"
 
 
 def language_model(mixer: str, **changes: Any) -> Any:
-    """Return the language model with a mixer, as its seed starts it."""
+    """Return the language model with a mixer, with the initial weights of its seed."""
     # transformers takes seconds to import, which commands without networks need not wait for.
     from talkconv.models import TaLKConvConfig, TaLKConvForCausalLM
 
@@ -55,12 +55,12 @@ def training_step(mixer: str, tokens: int, length: int) -> Run:
 
 
 def encode_document(mixer: str, length: int) -> Run:
-    """Return a run of an encoder of the same size over one document; windows reach both ways."""
+    """Return a run of an encoder of this size on one document, with windows on both sides."""
     from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
 
     torch.manual_seed(0)
     windows = SIZES["decoder_l_max"]
-    # The decoder is not run, so that one layer of it will do.
+    # The decoder is not run, so one layer is enough.
     sizes = {**SIZES, "encoder_l_max": windows, "decoder_l_max": windows[:1]}
     network: Any = TaLKConvForConditionalGeneration(TaLKConvConfig(**sizes, encoder_mixer=mixer))
     encoder = network.eval().encoder
@@ -75,5 +75,5 @@ def encode_document(mixer: str, length: int) -> Run:
 
 
 def random_text(batch: int, length: int) -> Tensor:
-    """Return random bytes, (B, T); the first ids are those of special tokens."""
+    """Return random bytes, (B, T). The first ids belong to special tokens and are not used."""
     return torch.randint(4, SIZES["vocab_size"], (batch, length))

@@ -1,7 +1,7 @@
-"""`talkconv bench op`: the operation against other methods and plain copies, with its bars.
+"""`talkconv bench op` times the operation, other methods and plain copies, and checks the bars.
 
 The setting is that of the paper's throughput: batch 10, d = 1024, 16 heads, and windows of up to 31
-tokens a side.
+tokens on each side.
 """
 
 import functools
@@ -68,8 +68,8 @@ def copies(n: int) -> dict[str, Run]:
 def timer_of(runs: Mapping[str, Run]) -> Callable[[Run], float]:
     """Return a timer for the runs of a row, by which a clone always pays for new pages.
 
-    It would otherwise find now and then a free block that another method has left behind, and its
-    time would jump by a factor of four between two measurements.
+    Otherwise it would sometimes find a free block that another method has left, and its time would
+    vary by a factor of four between two measurements.
     """
     clone = runs[CLONE]
 
@@ -82,7 +82,7 @@ def timer_of(runs: Mapping[str, Run]) -> Callable[[Run], float]:
 
 
 def with_new_memory(run: Run) -> Run:
-    """Return a run that finds no memory of an earlier output, as the first call of a process."""
+    """Return a run that finds no memory of an earlier output, like the first call of a process."""
 
     def without_kept_memory() -> object:
         memory.release()
@@ -92,16 +92,16 @@ def with_new_memory(run: Run) -> Run:
 
 
 def beside_copies(n: int, runs: Mapping[str, Run]) -> dict[str, Run]:
-    """Return the runs of a row beside copies, and our own run on new memory where that differs."""
+    """Return the runs of a row with copies, and with our run on new memory if that differs."""
     new = {NEW_MEMORY: with_new_memory(runs[OURS])}
     is_kept = BATCH * n * DIM * torch.float32.itemsize >= memory.LARGE
     return {**runs, **(new if is_kept else {}), **copies(n)}
 
 
 def rounds(lengths: list[int]) -> Iterator[tuple[int, str, dict[str, Run]]]:
-    """Yield what is timed together: (n, direction, runs by name).
+    """Yield the runs that are timed together: (n, direction, runs by name).
 
-    The longest comes first: short runs leave freed memory behind that long ones would find ready.
+    The longest come first, because they must not reuse memory that short runs have freed.
     """
     for n in sorted(lengths, reverse=True):
         found = contestants(n)
@@ -122,7 +122,7 @@ def bench_op(
         Path | None, typer.Option(help="A JSON file to write; without it nothing is written.")
     ] = None,
 ) -> None:
-    """Time the operation against other methods and copies, and say which bars are met."""
+    """Time the operation, other methods and copies, and print which bars are met."""
     console = Console()
     lengths = lengths or LENGTHS
     with one_message("not measured"):

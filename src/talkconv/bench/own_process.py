@@ -1,8 +1,8 @@
-"""Functions that run in a process of their own, one after the other.
+"""Runs functions in processes of their own, one after the other.
 
-A measurement of memory needs a process without a past: memory that was freed earlier, but not
-returned to the system, would hide what a run takes. The processes are copies of a server that has
-imported torch and never used it, so that one starts in milliseconds.
+A measurement of memory needs a new process, because memory that was freed earlier, but not returned
+to the system, would hide what a run takes. The processes are forked from a server that has imported
+torch and never used it, so that a process starts in milliseconds.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ _preloaded = ["talkconv.bench.throughput"]
 
 
 def preload(module: str) -> None:
-    """Let the processes have a module imported already. Call this before the first of them."""
+    """Import a module in advance for all processes. Call this before the first of them."""
     if module not in _preloaded:
         _preloaded.append(module)
 
@@ -76,7 +76,7 @@ def _serve(
 
 
 def _is_lack_of_memory(error: Exception) -> bool:
-    # torch has no class of its own for a CPU allocation that fails
+    # torch has no exception class for a failed CPU allocation
     words = ("can't allocate memory", "not enough memory", "could not create a memory object")
     told = str(error).lower()
     return isinstance(error, MemoryError) or any(word in told for word in words)

@@ -1,4 +1,4 @@
-"""What a part of `talkconv bench all` is: a check, and rows that are measured one by one."""
+"""The parts of `talkconv bench all`. Each has a check, and rows that are measured one by one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from talkconv.bench.correctness import Finding
 from talkconv.bench.side_by_side import RowResult
 
-# in the order in which parts are measured and stand on the page
+# the parts in the order of the measurements and of the page
 PART_NAMES = ("throughput", "complexity", "networks", "generation", "accuracy")
 
-# the rows of a part by key, as far as they are measured
+# the rows of a part that are measured already, by key
 Rows = Mapping[str, RowResult]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. Its result is kept under its key as soon as it is there."""
+    """One measurement. Its result is saved under its key as soon as it is measured."""
 
     key: str
     # gets the rows that were measured before

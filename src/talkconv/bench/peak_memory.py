@@ -1,4 +1,4 @@
-"""How much memory a run takes at its peak, and how much the machine has."""
+"""Measures the peak memory of a run, and the memory of the machine."""
 
 import contextlib
 import ctypes
@@ -19,22 +19,22 @@ _CGROUP_USED = Path("/sys/fs/cgroup/memory.current")
 
 @dataclass(frozen=True)
 class Peak:
-    """What one run took: seconds, and bytes at its peak if the system tells them."""
+    """The seconds of one run, and the bytes at its peak if the system reports them."""
 
     seconds: float
     bytes: int | None
 
 
 def peak_of(run: Run) -> Peak:
-    """Run once; return its time and by how many bytes the process grew at its peak.
+    """Run once, and return the time and by how many bytes the process grew at its peak.
 
-    The process should be young, as in own_process: freed memory of earlier runs would hide what
-    this one takes. The caller warms up first, because libraries and stacks of threads are loaded
-    only once. The bytes are None on systems without /proc.
+    The process should be a new one (see own_process), because freed memory of earlier runs would
+    hide what this one takes. The caller warms up first, because libraries and stacks of threads
+    are loaded only once. The bytes are None on systems without /proc.
     """
     try:
         return_freed_memory()
-        # Reading a field takes some memory of its own the first time.
+        # The first time, reading a field itself takes some memory.
         status_bytes("VmHWM")
         _RESET.write_text("5")
         before = status_bytes("VmRSS")

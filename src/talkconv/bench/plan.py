@@ -1,4 +1,4 @@
-"""`talkconv plan`: what a training will take, here and on GPUs. All of it are estimates."""
+"""`talkconv plan` estimates the time and memory of a training, on this machine and on GPUs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +14,8 @@ from talkconv.machine import describe_machine
 from talkconv.messages import one_message
 from talkconv.training.recipe import read_recipe, recipe_names
 
-# The share of its peak that a GPU reaches in such a training, and of that which it keeps when eight
-# of them share the work.
+# The share of its peak that a GPU reaches in such a training, and the share of that speed that each
+# of eight GPUs keeps.
 PEAK_SHARE, SCALING = 0.3, 0.9
 COUNTS = (1, 8)
 
@@ -65,7 +65,7 @@ def print_plan(cost: Cost, console: Console) -> None:
 
 
 def hours_in_words(value: float) -> str:
-    """Return hours without digits that an estimate does not have.
+    """Return hours with two digits, because an estimate has no more.
 
     >>> hours_in_words(0.0001), hours_in_words(12.345)
     ('< 0.1', '12')
@@ -74,7 +74,7 @@ def hours_in_words(value: float) -> str:
 
 
 def facts_of(cost: Cost) -> dict[str, str]:
-    """Return what a plan says besides GPUs."""
+    """Return the facts of a plan that do not depend on a GPU."""
     gib = float(1 << 30)
     return {
         "parameters": f"{cost.parameters / 1e6:.1f} million",

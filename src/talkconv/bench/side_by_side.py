@@ -12,8 +12,8 @@ from talkconv.bench.measure import Pace, Timing, plain
 from talkconv.bench.own_process import DoesNotFit
 from talkconv.bench.peak_memory import Peak
 
-# A row as JSON holds it: "timings" and "bytes" by name, and "absent" with the reasons of those that
-# were not measured.
+# A row of a JSON file. It has "timings" and "bytes" by name, and "absent" with the reason for each
+# contestant that was not measured.
 RowResult = dict[str, Any]
 
 Alone = Callable[[str], Peak]
@@ -31,7 +31,7 @@ def measure_row(
 
     why_not(name) is the reason to leave a contestant out, or None. alone(name) runs it once in a
     process of its own. together(names, known) lets all of them take turns, where `known` has the
-    seconds of their first runs; None if their inputs do not fit into one process.
+    seconds of their first runs. It is None if their inputs do not fit into one process.
     """
     absent: dict[str, str] = {}
     peaks: dict[str, Peak] = {}

@@ -1,4 +1,4 @@
-"""The rows of one part on disk: kept one by one, so that an interrupted measurement goes on."""
+"""Saves the rows of a part one by one, so that an interrupted measurement can go on."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from talkconv.bench.side_by_side import RowResult
 from talkconv.files import write_json
 from talkconv.machine import describe_machine
 
-# Rows that agree in these were measured alike and may stand in one table.
+# Rows that agree in these facts can be compared and may be in one table.
 _SAME = ("processor", "cores", "threads", "torch", "talkconv", "kernel", "commit")
 
 
@@ -23,7 +23,7 @@ class Store:
         self.rows: dict[str, RowResult] = {} if fresh else self._kept()
 
     def _kept(self) -> dict[str, RowResult]:
-        """Return the rows of an earlier run that were measured as this one would measure them."""
+        """Return the rows of an earlier run that were measured under the same conditions."""
         if not self.path.exists():
             return {}
         found = read_part(self.path)
@@ -35,9 +35,9 @@ class Store:
         return rows
 
     def add(self, key: str, row: RowResult, part: Part) -> None:
-        """Keep a row; the file is complete or as it was, whatever happens."""
+        """Save a row. If this fails, the file does not change."""
         self.rows[key] = row
-        # in the order of the table, also if some rows were kept and others came later
+        # keep the order of the table, also if rows of an earlier run were kept
         ordered = {each.key: self.rows[each.key] for each in part.rows if each.key in self.rows}
         write_json(
             self.path,
@@ -52,7 +52,7 @@ class Store:
 
 
 def read_part(path: Path) -> dict[str, Any]:
-    """Read the file of a part; raise a ValueError if it is none."""
+    """Read the file of a part. Raise a ValueError if it is another file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

@@ -19,7 +19,7 @@ from talkconv.machine import has_bfloat16
 # The lengths, and about how long a row of that length takes on two cores.
 LENGTHS = {10: 15, 100: 20, 1000: 60, 10_000: 270, 100_000: 240}
 QUICK_LENGTHS = {10: 4, 100: 5, 1000: 11}
-# One form of each family will do for a quick look.
+# One method of each family is enough for a quick run.
 QUICK_METHODS = (
     OURS,
     PLAIN,
@@ -136,7 +136,7 @@ def _why_not(
 
 
 def peak_alone(name: str, setting: Setting, direction: str) -> Peak:
-    """Warm up on a short input and run once on the whole one; call this in an own process."""
+    """Warm up on a short input and run once on the whole one. Call this in its own process."""
     torch.manual_seed(0)
     method = METHODS[name]
     short = replace(setting, n=min(setting.n, _WARM_UP_TOKENS))

@@ -1,7 +1,7 @@
-"""What training a recipe takes: parameters, operations, memory and time, from one small batch.
+"""Estimates the cost of a training from one small batch: operations, memory and time.
 
-Operations and activations grow with the tokens of a batch, so that a small batch on this machine
-tells those of the recipe's own. Only matrix products and attention are counted as operations.
+Operations and activations grow with the tokens of a batch, so those of the recipe's batches follow
+from a small batch on this machine. Only matrix products and attention are counted as operations.
 """
 
 import math
@@ -38,14 +38,14 @@ class Cost:
 
     recipe: str
     parameters: int
-    forward: float  # operations a token
+    forward: float  # operations per token
     backward: float
-    activations: float  # bytes a token, in the recipe's precision
-    batch: int  # tokens a process has at a time
+    activations: float  # bytes per token, in the recipe's precision
+    batch: int  # tokens in a batch of one process
     tokens: float  # in the whole training
     optimizer_values: int  # for each parameter
     is_half: bool
-    seconds: float  # a token on this machine, in float32
+    seconds: float  # per token on this machine, in float32
 
     @property
     def weights(self) -> int:
@@ -105,12 +105,12 @@ def cost_of(recipe: Recipe, *, tokens: int = 512, steps: int = 2) -> Cost:
 
 
 def vocabulary_of(recipe: Recipe) -> int:
-    """Return the size of the vocabulary, as far as it is known before the data is prepared."""
+    """Return the size of the vocabulary, or a guess if only the prepared data has it."""
     return WORDS.get(recipe.name) or recipe.data.vocabulary or 10_000
 
 
 def batch_of(recipe: Recipe, tokens: int) -> tuple[dict[str, Tensor], int]:
-    """Return a batch of random words as the network takes it, and its longest side."""
+    """Return a batch of random words for the network, and the tokens of its longer side."""
     words = vocabulary_of(recipe)
     if recipe.task == LANGUAGE_MODELLING:
         source = target = recipe.data.block
@@ -127,7 +127,10 @@ def batch_of(recipe: Recipe, tokens: int) -> tuple[dict[str, Tensor], int]:
 
 
 class _Saved:
-    """Counts the bytes that autograd keeps for the backward, each storage once, weights aside."""
+    """Counts the bytes that autograd keeps for the backward, without the weights.
+
+    Each storage is counted once.
+    """
 
     def __init__(self, network: torch.nn.Module) -> None:
         self._seen = {each.untyped_storage().data_ptr() for each in network.parameters()}

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and how their numbers are written."""
+"""Writes tables in Markdown, and the numbers in them."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The section about whole networks: training, long documents, and how far memory goes."""
+"""The section about whole networks: training, long documents, and the longest sequences."""
 
 from collections.abc import Callable, Iterable
 

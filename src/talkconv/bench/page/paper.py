@@ -1,4 +1,4 @@
-"""What the paper measured: its tables of throughput and memory, and of layer types.
+"""The paper's own numbers: its tables of throughput and memory, and of layer types.
 
 Lioutas & Guo, "Time-aware Large Kernel Convolutions", ICML 2020: one NVIDIA RTX 2080 Ti, float32,
 batch 10, d = 1024, 16 heads, forward.
@@ -6,7 +6,7 @@ batch 10, d = 1024, 16 heads, forward.
 
 HARDWARE = "one NVIDIA RTX 2080 Ti, float32"
 LENGTHS = (10, 100, 1000, 10_000)
-# Iterations a second by length. None: out of memory.
+# Iterations per second by length. None means that memory was full.
 ITERATIONS: dict[str, tuple[float | None, ...]] = {
     "self-attention": (4576, 3437, 102, None),
     "DynamicConv k=3": (3739, 3308, 443, 45),
@@ -19,5 +19,5 @@ MEMORY: dict[str, tuple[float, ...]] = {
     "DynamicConv k=31": (0.97, 1.0, 2.7, 20.2),
     "TaLK": (1.1, 1.1, 3.1, 26.4),
 }
-# The paper takes the band matrix up to so many tokens, and unfolds longer inputs.
+# The paper uses the band matrix up to this many tokens, and unfolds longer inputs.
 BAND_UP_TO = 500

@@ -1,6 +1,6 @@
-"""Line charts on logarithmic axes that can be read in black and white and at a third of their size.
+"""Line charts on logarithmic axes, readable in black and white and at a third of their size.
 
-Every line has a dash pattern and a marker of its own and is labelled where it ends. Ours is thick.
+Every line has its own dash pattern and marker, and its name stands at its end. Ours is thick.
 """
 
 import math
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]
 _SIZE = (10.0, 6.4)  # inches
 _FONT = 19
 _DOTS_PER_INCH = 120
-# A sample of the line and then its name stand to the right of the axes, in shares of their width.
+# The positions of a line's sample and name to the right of the axes, as shares of their width.
 _SAMPLE, _NAMES_FROM = (0.03, 0.08, 0.13), 0.15
 _OURS: dict[str, Any] = dict(
     color="#b00020", linewidth=5.0, linestyle="-", marker="o", markersize=11
@@ -40,7 +40,7 @@ _OTHERS: tuple[dict[str, Any], ...] = tuple(
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart with one line a name; both axes are logarithmic."""
+    """A chart with one line for each name. Both axes are logarithmic."""
 
     name: str
     title: str
@@ -61,13 +61,13 @@ class Picture:
 
 def save(picture: Picture, folder: Path) -> None:
     """Write a picture as SVG and PNG."""
-    # matplotlib takes a second to import, which commands without pictures need not wait for.
+    # matplotlib takes a second to import, and commands without pictures do not need it.
     import matplotlib
     from matplotlib.figure import Figure
 
-    # The same numbers give the same file, so that a page that is written anew does not change.
+    # With a fixed salt, the same numbers always give the same file.
     style: Any = {"svg.hashsalt": picture.name, "font.size": _FONT, "font.family": "DejaVu Sans"}
-    # Logarithmic axes have no place for 0, which an error can be.
+    # An error can be 0, but logarithmic axes cannot show 0.
     lines = {
         name: [each for each in points if each[1] > 0] for name, points in picture.lines.items()
     }
@@ -81,9 +81,9 @@ def save(picture: Picture, folder: Path) -> None:
 
 
 def _place(picture: Picture) -> tuple[float, float, float, float]:
-    """Return where the axes stand in the figure: left, bottom, width and height, from 0 to 1.
+    """Return the place of the axes in the figure: left, bottom, width and height, from 0 to 1.
 
-    matplotlib would find this out by drawing everything four times.
+    matplotlib could find it automatically, but would draw everything four times.
     """
     width, height = (size * 72 for size in _SIZE)  # points
     names = 0.62 * _FONT * max(len(name) for name in picture.lines)
@@ -152,7 +152,7 @@ def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
     {'a': 0.45, 'b': 0.55}
     """
     order = sorted(heights, key=heights.__getitem__)
-    # Labels that touch form a group, which is centred on the mean of what its members want.
+    # Labels that touch form a group, which is centred on the mean of their given heights.
     groups: list[list[str]] = []
     for name in order:
         groups.append([name])

@@ -21,7 +21,7 @@ PAGE = "README.md"
 
 @dataclass(frozen=True)
 class Section:
-    """What a part contributes to the page, each from the rows of the part."""
+    """The functions that make a section of the page from the rows of a part."""
 
     title: str
     text: Callable[[Rows], str]
@@ -45,7 +45,7 @@ assert tuple(SECTIONS) == PART_NAMES
 def bench_page(
     folder: Annotated[Path, typer.Argument(help="A folder that `talkconv bench all` wrote.")],
 ) -> None:
-    """Write the page and the pictures of a folder anew, from the JSON in it."""
+    """Write the page and the pictures of a folder again, from the JSON in it."""
     with one_message("not written"):
         write_page(folder)
     typer.echo(f"written: {folder / PAGE}")
