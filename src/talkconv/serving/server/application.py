@@ -135,7 +135,7 @@ class Application:
         if body.alternatives:
             answer["alternatives"] = others
         if body.source == "auto":
-            # there is one source language, which is not detected but known
+            # the network has one source language, so that nothing needs to be detected
             known = {"confidence": 100, "language": self.service.engine.card.source_lang}
             answer["detectedLanguage"] = known if isinstance(body.q, str) else [known] * len(body.q)
         return answer
@@ -355,7 +355,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    # the client is gone, and nobody reads this; 499 is what proxies log then
+    # the client has gone away and does not read this; proxies log the status 499 then
     return Response(status_code=499)
 
 

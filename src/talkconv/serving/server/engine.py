@@ -23,7 +23,7 @@ class WriteOptions:
     n_best: int = 1
     # settings of generation that differ from the network's own, by name
     changes: tuple[tuple[str, Any], ...] = ()
-    # of samples; None where nothing is drawn
+    # the seed of samples; None if nothing is drawn
     seed: int | None = None
 
 
