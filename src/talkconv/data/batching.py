@@ -1,7 +1,7 @@
 """Batches of sentences of about the same length, under a budget of tokens.
 
-Only the seed and the number of the epoch decide which batch is the n-th. Two numbers are therefore
-a place in the stream, and any number of processes can read it at the same time.
+The order of batches depends only on the seed and the number of the epoch. A position in the stream
+is therefore two numbers, and any number of processes can read the stream at the same time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -140,7 +140,7 @@ class Batches:
                 "data.max_length"
             )
         self._key = _key(examples.lengths)
-        # One plan is of the epoch that is read, one of the next, which a step may reach at its end.
+        # Keep the plan of the current epoch and of the next one, which a step may also reach.
         self.plan = lru_cache(maxsize=2)(self._plan)
 
     def _plan(self, epoch: int) -> Plan:
@@ -151,7 +151,7 @@ class Batches:
         return Plan(rows, bounds, random.permutation(len(bounds) - 1))
 
     def forward(self, position: Position, batches: int) -> Position:
-        """Return the place that is so many batches later."""
+        """Return the position that is `batches` batches later."""
         epoch, batch = position.epoch, position.batch + batches
         while batch >= len(self.plan(epoch)):
             batch -= len(self.plan(epoch))
@@ -159,7 +159,7 @@ class Batches:
         return Position(epoch, batch)
 
     def at(self, position: Position) -> dict[str, Any]:
-        """Return the batch at a place, with its own seed for random numbers such as dropout."""
+        """Return the batch at a position, with its own seed for random numbers such as dropout."""
         batch: dict[str, Any] = self._examples.collate(self.plan(position.epoch)[position.batch])
         state = np.random.SeedSequence((self._seed, *position)).generate_state(1)
         return {**batch, "seed": int(state[0])}
@@ -188,7 +188,8 @@ class Batches:
 class Stream(Iterator[dict[str, Any]]):
     """The endless stream of one process, which takes every `processes`-th batch.
 
-    `position` is the place of all processes together, when each has taken equally many batches.
+    `position` is that of all processes together. It is right when each has taken equally many
+    batches.
     """
 
     def __init__(self, batches: Batches, position: Position, process: int, processes: int) -> None:

@@ -15,7 +15,7 @@ Pair = tuple[str, str]
 
 
 def symbols_of(word: str) -> list[str]:
-    """Return the symbols with which a word begins, before any merge.
+    """Return the symbols of a word before any merge.
 
     >>> symbols_of("the")
     ['t', 'h', 'e</w>']
@@ -32,7 +32,7 @@ def learn_merges(words: Mapping[str, int]) -> Iterator[Pair]:
     spelled = [symbols_of(word) for word in words]
     times = list(words.values())
     counts: dict[Pair, int] = defaultdict(int)
-    # The words that may contain a pair. A word that lost it is skipped when its turn comes.
+    # The words that may contain a pair. A word that no longer contains it is skipped later.
     places: dict[Pair, set[int]] = defaultdict(set)
     for index, symbols in enumerate(spelled):
         for pair in pairwise(symbols):

@@ -36,5 +36,5 @@ def open_corpus(raw: Path | None, settings: DataSettings) -> Corpus:
     if raw is None:
         raise ValueError(f"the corpus {settings.corpus} needs its raw files: --raw DIR")
     if not raw.is_dir():
-        raise ValueError(f"{raw} must be a folder with raw files, and is none")
+        raise ValueError(f"{raw} must be a folder with raw files, and is not a folder")
     return _READERS[settings.corpus](raw, settings)

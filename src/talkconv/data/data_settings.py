@@ -135,5 +135,5 @@ class DataSettings:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings as JSON has them."""
+        """Return all settings as values that JSON can hold."""
         return {**asdict(self), "protected": list(self.protected)}

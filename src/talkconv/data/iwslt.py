@@ -1,7 +1,7 @@
 """IWSLT 2014: tagged text for training, xml for the development and test sets.
 
-Every 23rd of the cleaned training pairs is kept for validation, and the test set is all five
-published development and test sets in a row: the split that the paper and its predecessors use.
+Every 23rd of the cleaned training pairs is kept for validation. The test set consists of all five
+published development and test sets. The paper and its predecessors use this split.
 """
 
 import re

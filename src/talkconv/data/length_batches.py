@@ -1,4 +1,4 @@
-"""Where sequences that are ordered by length are cut into batches. It needs numpy, and no torch."""
+"""Cuts sequences that are ordered by length into batches. It needs numpy, but not torch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 
 def batch_bounds(lengths: Sequence[int] | NDArray[Any], tokens: int) -> NDArray[np.int64]:
-    """Return where batches begin, and the end: a batch has at most `tokens`, padding included.
+    """Return the index at which each batch begins, and the end of the last one.
 
-    A sequence that is longer than `tokens` is a batch of its own.
+    A batch has at most `tokens` tokens, padding included. A longer sequence is a batch of its own.
 
     >>> batch_bounds([9, 4, 4, 2], tokens=8).tolist()
     [0, 1, 3, 4]
@@ -19,7 +19,7 @@ def batch_bounds(lengths: Sequence[int] | NDArray[Any], tokens: int) -> NDArray[
     bounds = [0]
     while bounds[-1] < len(ordered):
         begin = bounds[-1]
-        # A batch cannot have more rows than if all of them were as long as the first.
+        # No batch has more rows than one in which all rows are as long as the first.
         ahead = ordered[begin : begin + max(1, tokens // max(1, int(ordered[begin])))]
         padded = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
         bounds.append(begin + max(1, int(np.searchsorted(padded, tokens, side="right"))))

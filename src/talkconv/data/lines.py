@@ -1,4 +1,4 @@
-"""Lines of text, read in one way everywhere: UTF-8, gzipped or not, with any line ends.
+"""Reads lines of text, in the same way everywhere: UTF-8, gzipped or not, with any line ends.
 
 A line ends at a line feed and nowhere else, so that aligned files stay aligned. A carriage return
 before it belongs to the end of the line, and one elsewhere belongs to the text. A byte order mark
@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 WINDOWS = "Windows line ends removed"
 _GZIP = b"\x1f\x8b"
-# how other packed files begin, which are refused
+# the first bytes of other packed files, which are not accepted
 _PACKED = {
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
@@ -31,7 +31,7 @@ def _ignore(_: int) -> None:
 
 @dataclass
 class Reading:
-    """What a reader reports while it reads: bytes that were read, and what it set right."""
+    """The reports of a reader while it reads: the bytes read so far, and its corrections."""
 
     advance: Callable[[int], None] = _ignore
     notes: Counter[str] = field(default_factory=Counter)
@@ -55,7 +55,7 @@ def read_lines(
 ) -> Iterator[str]:
     """Yield the lines of a text file without their ends; the file may be gzipped.
 
-    A ValueError says what is wrong with a file that is no such text, and in which line.
+    If the file is not such text, a ValueError says what is wrong, and in which line.
     """
     try:
         with path.open("rb") as raw:
@@ -86,7 +86,7 @@ def _lines(path: Path, raw: BinaryIO, reading: Reading, may_be_empty: bool) -> I
 
 
 def decoded(lines: Iterable[bytes], name: str, reading: Reading | None = None) -> Iterator[str]:
-    """Yield lines of bytes, as a binary file gives them, as text without their ends.
+    """Decode the lines of a binary file, and yield them without their ends.
 
     >>> list(decoded([b"one\\r\\n", b"two\\rstill two"], "standard input"))
     ['one', 'two\\rstill two']

@@ -30,7 +30,7 @@ class _Normalizer:
     """The normalization rules of sacremoses, compiled once and not for every sentence."""
 
     def __init__(self, lang: str) -> None:
-        # Importing sacremoses takes a second, which commands without Moses shall not pay.
+        # Importing sacremoses takes a second, and commands without Moses do not need it.
         from sacremoses import MosesPunctNormalizer
 
         rules = MosesPunctNormalizer(lang, perl_parity=True).substitutions
@@ -77,7 +77,7 @@ class Moses:
         return self._protected.show(words, map(escaped, kept))
 
     def cleaned(self, text: str) -> str:
-        """Return a text in lower case and normalized, if these rules say so, and not split."""
+        """Return a text that is not split, but in lower case and normalized if so configured."""
         text, kept = self._protected.hide(text)
         return self._protected.show(self._clean(text), kept)
 
@@ -109,7 +109,7 @@ def escaped(text: str) -> str:
 
 def lowercased(text: str) -> str:
     """Return a text in lower case, as Moses' lowercase.perl writes it."""
-    # Perl knows one small sigma, and Python another one for the end of a word.
+    # Python writes another small sigma at the end of a word, but Perl does not.
     return text.replace("Σ", "σ").lower()
 
 

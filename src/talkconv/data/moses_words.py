@@ -49,7 +49,7 @@ _LEFT, _GLOTTAL = ("fr", "it", "ga", "ca"), ("so", "tdt")
 
 
 def _special_characters(lang: str) -> list[Rule]:
-    """Return the rules that split off whatever is no letter, digit or common punctuation."""
+    """Return the rules that split off all characters but letters, digits and common punctuation."""
     if lang in ("fi", "sv"):
         # A colon before a small letter is within a word: Nato:n.
         return [
@@ -82,8 +82,8 @@ def _apostrophes(lang: str) -> list[Rule]:
 
 @cache
 def _abbreviations(lang: str) -> dict[str, bool]:
-    """Return the words with which a dot stays, and whether only before a number ("No. 7")."""
-    # Importing sacremoses takes a second, which commands without Moses shall not pay.
+    """Return the words that keep their dot, each with True if only before a number ("No. 7")."""
+    # Importing sacremoses takes a second, and commands without Moses do not need it.
     from sacremoses.corpus import NonbreakingPrefixes
 
     parts = [line.partition("#NUMERIC_ONLY#") for line in NonbreakingPrefixes().words(lang)]
@@ -122,7 +122,7 @@ class MosesWords:
         return str(_FINAL_QUOTE.sub(" . ' ", " ".join(words))).split()
 
     def _ends_here(self, word: str, following: str | None) -> bool:
-        """Tell whether the dot after a word ends the sentence, so that it is split off."""
+        """Return whether the dot after a word ends the sentence, so that it is split off."""
         if following is None:
             return True
         if ("." in word and _HAS_ALPHA.search(word)) or _STARTS_LOWER.match(following):

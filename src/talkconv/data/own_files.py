@@ -17,7 +17,7 @@ _MORE_TESTS = re.compile(r"(test[\w-]+)\.")
 def pairs(raw: Path, settings: DataSettings) -> Corpus:
     """Read train.de and train.en, valid.de and valid.en, test.de and test.en (or .source, .target).
 
-    More test sets may stand beside them: test2017.de and test2017.en.
+    There may be more test sets in the folder, such as test2017.de and test2017.en.
     """
     return _two_files(raw, [(settings.source_lang,), (settings.target_lang,)])
 

@@ -67,10 +67,10 @@ def prepare(
     workers: int | None = None,
     console: Console | None = None,
 ) -> Prepared:
-    """Write the prepared folder `out`, or open it where that was done before.
+    """Write the prepared folder `out`, or open it if it is prepared already.
 
-    A mistake in the input leaves nothing behind. An interruption leaves a hidden folder beside
-    `out` from which the next call goes on.
+    An error in the input leaves no files. An interruption leaves a hidden folder next to `out`,
+    and the next call continues from it.
     """
     check_task(task)
     console = console or Console(quiet=True)
@@ -147,7 +147,7 @@ def _read_report(paths: list[Path]) -> dict[str, Any]:
 
 
 def _codes(settings: DataSettings, raw: Path | None) -> Path | None:
-    """Find the codes file: it lies in the folder of the raw files, or where its path says."""
+    """Find the codes file in the folder of the raw files, or at its own path."""
     if settings.codes is None:
         return None
     beside = None if raw is None else raw / settings.codes
@@ -155,7 +155,7 @@ def _codes(settings: DataSettings, raw: Path | None) -> Path | None:
     if not path.is_file():
         where = "" if raw is None else f" in {raw} or"
         raise ValueError(f"codes = {settings.codes!r} must be a file{where} at that path")
-    # A mistake in the file is found before any work is done.
+    # Read the file now, so that an error in it appears before any work is done.
     read_codes(path)
     return path
 
@@ -173,7 +173,7 @@ def _inputs(corpus: Corpus, raw: Path | None, codes: Path | None) -> list[dict[s
 
 def _done_before(out: Path, plan: dict[str, Any], console: Console) -> Prepared:
     prepared = open_prepared(out)
-    # An older folder does not have the settings that it did not know; they have their defaults.
+    # A folder of an older version lacks newer settings; those have their defaults.
     found = {**prepared.card, "settings": prepared.settings.as_dict()}
     for key, wanted in plan.items():
         if found[key] != wanted:
@@ -208,7 +208,7 @@ def _bars(console: Console) -> Iterator[Progress]:
         TaskProgressColumn(show_speed=False),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
-    # a terminal in which bars cannot be redrawn is a notebook: each drawing would stay there
+    # In a notebook, bars cannot be redrawn, and each drawing would stay as a line.
     flooded = console.is_terminal and not can_redraw(console)
     with Progress(*columns, console=console, disable=flooded) as progress:
         yield progress

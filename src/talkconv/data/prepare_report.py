@@ -56,7 +56,7 @@ def _tokens(counts: Mapping[str, int]) -> int:
 def unknown_warnings(prepared: Prepared) -> Iterator[str]:
     """Yield a warning for each split with many unknown words, and what to do about them."""
     for name, counts in prepared.card["splits"].items():
-        # Words that are <unk> in the raw text are not the vocabulary's fault.
+        # Words that are <unk> in the raw text already do not count.
         unknown = counts["unknown"] - counts.get("given_unknown", 0)
         share = unknown / max(_tokens(counts), 1)
         if share > MOST_UNKNOWN:
@@ -89,7 +89,7 @@ def repeat_warnings(repeats: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def _print_round_trips(prepared: Prepared, console: Console) -> None:
-    """Say how many texts do not come back from their subwords as they were."""
+    """Print how many texts change when they are split into subwords and joined again."""
     changed = False
     for name, seen in prepared.card["report"]["splits"].items():
         # Folders that were prepared before this was counted have no such entry.

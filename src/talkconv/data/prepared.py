@@ -49,7 +49,7 @@ class Prepared:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the vocabulary: ids of two folders with the same one mean the same."""
+        """A hash of the vocabulary. If two folders have the same hash, their ids mean the same."""
         return str(self.card["vocabulary"])
 
     @cached_property
@@ -61,14 +61,14 @@ class Prepared:
 
     def split(self, name: str) -> "Dataset":
         """Return the columns source and target, or tokens, as lists of int32 that include </s>."""
-        # it takes a second to import, which reading the card need not wait for
+        # It takes a second to import, and reading the card does not need it.
         from datasets import Dataset, concatenate_datasets
 
         shards = sorted((self.folder / self._known(name)).glob("*.arrow"))
         return concatenate_datasets([Dataset.from_file(str(shard)) for shard in shards])
 
     def tokenizer(self) -> "TaLKConvTokenizer":
-        # transformers takes seconds to import, which reading the card need not wait for
+        # transformers takes seconds to import, and reading the card does not need it.
         from talkconv.data.tokenizer import load_tokenizer
 
         return load_tokenizer(self.folder / "tokenizer")
@@ -101,7 +101,7 @@ class Prepared:
 
 
 def open_prepared(folder: Path | str) -> Prepared:
-    """Open a folder that `talkconv prepare` wrote; a ValueError says how to get one."""
+    """Open a folder that `talkconv prepare` wrote. A ValueError says how to make one."""
     folder = Path(folder)
     try:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-# This symbol takes the place of a protected string. It is no letter, no digit and no punctuation,
-# so Moses treats it as a word of its own and leaves it as it is.
+# This symbol replaces a protected string. It is not a letter, a digit or punctuation, so Moses
+# treats it as a separate word and does not change it.
 SYMBOL = "\N{SYMBOL FOR UNIT SEPARATOR}"
 
 

@@ -1,4 +1,4 @@
-"""Rows that occur more than once, within a split or in two splits, as scores are too good then."""
+"""Finds rows that occur more than once, within a split or in two. They make scores too good."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from talkconv.data.chunks import PAIR, TEXT, read_chunk
 
 Hashes = NDArray[numpy.uint64]
-# Headings and other short lines of running text repeat by nature.
+# It is normal that headings and other short lines of running text repeat.
 _FEWEST_WORDS = 8
 
 

@@ -1,6 +1,6 @@
-"""Subword marks: text that was segmented with subword-nmt, and codes files that segment text.
+"""Reads text that was segmented with subword-nmt, and segments text with its codes files.
 
-A word of several subwords carries the mark `@@` on each of them but the last one.
+In a word of several subwords, each of them except the last one ends with the mark `@@`.
 """
 
 import re
@@ -27,7 +27,7 @@ def undo_marks(text: str) -> str:
 
 
 def is_segmented(text: str) -> bool:
-    """Tell whether a line carries marks."""
+    """Return whether a line has marks."""
     return _UNDONE.search(text) is not None
 
 
@@ -39,11 +39,11 @@ class Segmenter:
     """
 
     def __init__(self, merges: Sequence[Pair]) -> None:
-        # A repeated merge counts where it stands first.
+        # Only the first of repeated merges counts.
         known = list(dict.fromkeys(merges))
         symbols = [_UNKNOWN, *(symbol for a, b in known for symbol in (a, b, a + b))]
         ids = {symbol: id for id, symbol in enumerate(dict.fromkeys(symbols))}
-        # A character that no merge knows becomes one <unk>, whose place in the text is known.
+        # A character that is in no merge becomes one <unk>, whose place in the text is known.
         model = models.BPE(ids, known, unk_token=_UNKNOWN, end_of_word_suffix=END, fuse_unk=False)
         self._backend = Tokenizer(model)
         self._backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -51,7 +51,7 @@ class Segmenter:
     def segment(self, words: str) -> str:
         """Return the marked subwords of words between single spaces."""
         places = self._backend.encode(words).offsets
-        # A subword goes on where the next one begins without a space.
+        # A subword gets a mark if the next one begins directly after it.
         begins = {begin for begin, _ in places}
         return " ".join(words[begin:end] + MARK * (end in begins) for begin, end in places)
 

@@ -31,7 +31,7 @@ _ROWS = 10_000
 _CHARACTERS = 4_000_000
 # A split has at most so many files, because each is an open file for its readers.
 _SHARDS = 128
-# One of so many training rows is checked for coming back as it was: all would take too long.
+# Only one of so many training rows is checked for changes, because all would take too long.
 _CHECK_EVERY = 20
 _Task = TypeVar("_Task")
 

@@ -15,7 +15,7 @@ _WORD = "word"
 
 
 class SpaceRules:
-    """Split text at spaces, because others tokenized it; they may have segmented it, too.
+    """Split text at spaces, because it is tokenized already. It may be segmented, too.
 
     >>> rules = SpaceRules(lowercase=True)
     >>> rules.subwords("A play@@ house .")
@@ -29,22 +29,22 @@ class SpaceRules:
         self.segmenter = segmenter
 
     def subwords(self, text: str) -> str:
-        """Return a text as the vocabulary reads it: words between spaces, segmented or not."""
+        """Return a text in the form of the vocabulary: words between spaces, segmented or not."""
         words = self._split(text)
         if self.segmenter is None or is_segmented(words):
             return words
         return self.segmenter.segment(words)
 
     def joined(self, subwords: str) -> str:
-        """Return the words of what subwords() gave, between single spaces."""
+        """Return the words of a result of subwords(), between single spaces."""
         return undo_marks(subwords)
 
     def text(self, subwords: str) -> str:
-        """Return the raw text of what subwords() gave."""
+        """Return the raw text of a result of subwords()."""
         return undo_marks(subwords)
 
     def words(self, text: str) -> str:
-        """Return the words of a raw text: tokenized BLEU is computed on them."""
+        """Return the words of a raw text. Tokenized BLEU is computed on them."""
         return self.joined(self._split(text))
 
     def reference(self, text: str) -> str:
@@ -52,7 +52,7 @@ class SpaceRules:
         return undo_marks(text)
 
     def plain(self, text: str) -> str:
-        """Return a raw text as text(subwords(text)) gives it, if the rules keep all of it."""
+        """Return the result that text(subwords(text)) should have if the rules lose nothing."""
         return undo_marks(lowercased(text) if self.lowercase else text)
 
     def _split(self, text: str) -> str:
@@ -128,7 +128,7 @@ def continued(rules: "TextRules", subwords: str) -> str:
     """
     if isinstance(rules, RawRules) or not subwords:
         return rules.text(subwords)
-    # What follows a word tells where the space is.
+    # Put a word before the text, and see whether a space follows it.
     return rules.text(f"{_WORD} {subwords}").removeprefix(_WORD)
 
 
@@ -152,7 +152,7 @@ def make_rules(
 
 def saved_rules(config: Mapping[str, Any]) -> dict[str, TextRules]:
     """Make the rules of each language from the tokenizer_config.json of a TaLKConvTokenizer."""
-    # Folders that were written before there was a choice say `moses` instead.
+    # Folders of older versions have the key `moses` instead.
     name = config.get("text_tokenizer") or ("moses" if config["moses"] else "none")
     codes = config.get("codes")
     merges = None if codes is None else [_pair(line) for line in codes]

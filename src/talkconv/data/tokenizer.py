@@ -1,4 +1,4 @@
-"""TaLKConvTokenizer: raw text in, raw text out, words and subwords between them."""
+"""TaLKConvTokenizer: turns raw text into ids and ids into raw text, by words and subwords."""
 
 import os
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
     """A transformers tokenizer that applies the rules of a recipe around its vocabulary.
 
     `tokenizer(text)` reads the source's language, `tokenizer(text_target=text)` the target's, and
-    `decode` writes the target's. Texts end with </s>. Those of a language model begin with it
-    instead, as each line of its training data begins after the end of another one; ids without it
-    are the continuation of a line, and decode() puts the space before it that belongs there.
+    `decode` writes the target's. The ids of a text end with </s>. For a language model they begin
+    with it instead, because in its training data each line begins after the </s> of the line
+    before. Ids without </s> continue a line, and decode() writes a space before them if needed.
 
     >>> tokenizer = load_tokenizer("data/multi30k_de_en/tokenizer")  # doctest: +SKIP
     >>> ids = tokenizer("Ein Mann schläft.")["input_ids"]  # ends with </s>  # doctest: +SKIP
@@ -51,9 +51,9 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
 
     @property
     def text_tokenizer(self) -> str:
-        """The name of the rules, as data.tokenizer of a recipe has it."""
+        """The name of the rules: a value of data.tokenizer in a recipe."""
         name = self.init_kwargs.get("text_tokenizer")
-        # Folders that were written before there was a choice say `moses` instead.
+        # Folders of older versions have the key `moses` instead.
         return str(name or ("moses" if self.init_kwargs["moses"] else "none"))
 
     @property
@@ -72,7 +72,7 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
         return self._rules[lang or self.target_lang].words(text)
 
     def decode_tokenized(self, ids: Ids) -> str:
-        """Return the words of ids, as tokenized_text() gives them, without special ids."""
+        """Return the words of ids in the form of tokenized_text(), without special ids."""
         subwords = str(self.backend_tokenizer.decode(list(ids), skip_special_tokens=True))
         return self._rules[self.target_lang].joined(subwords)
 
@@ -88,7 +88,7 @@ class TaLKConvTokenizer(PreTrainedTokenizerFast):
         text_pair_target: Any = None,
         **kwargs: Any,
     ) -> BatchEncoding:
-        """Return the ids of one raw text or a list of them; those of `text_target` are labels."""
+        """Return the ids of one raw text or a list of texts. Those of `text_target` are labels."""
         _refuse_pairs(text_pair, text_pair_target, kwargs)
         if _is_empty(text) or _is_empty(text_target):
             return self._nothing(text, text_target, kwargs.get("return_tensors"))
@@ -197,7 +197,7 @@ def make_tokenizer(
         unk_token=UNK,
         # The name of a special entry within a text is text.
         split_special_tokens=True,
-        # That clean-up is for English word pieces, and would change what the rules write.
+        # That clean-up is for English word pieces, and would change the output of our rules.
         clean_up_tokenization_spaces=False,
     )
 

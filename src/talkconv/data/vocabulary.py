@@ -66,7 +66,7 @@ def word_backend(words: Mapping[str, int], min_frequency: int = 1) -> Tokenizer:
 
 
 def byte_backend(texts: Iterable[str], size: int) -> Tokenizer:
-    """Learn BPE over the bytes of raw texts; every text comes back from its ids as it was."""
+    """Learn BPE over the bytes of raw texts. Decoding the ids of a text gives the same text."""
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         # A pair that occurs once is not merged, as in subword-nmt.
@@ -79,7 +79,7 @@ def byte_backend(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def unigram_backend(texts: Iterable[str], size: int) -> Tokenizer:
-    """Learn a unigram language model over the bytes of raw texts, which come back as they were."""
+    """Learn a unigram language model over the bytes of raw texts. Decoding loses nothing."""
     trainer = trainers.UnigramTrainer(
         vocab_size=size,
         special_tokens=list(SPECIALS),
@@ -138,10 +138,10 @@ def _finish(backend: Tokenizer) -> Tokenizer:
 
 
 def frame_texts(backend: Tokenizer, *, open_ended: bool) -> None:
-    """Let every text end with </s>, or begin with it and be `open_ended`.
+    """Put </s> at the end of every text, or with `open_ended` at its beginning.
 
-    A language model reads lines one after another. A prompt begins after the end of the line before
-    it, and has no end of its own, so that the network goes on with it.
+    A language model reads lines one after another. A prompt follows the </s> of the line before it,
+    and has no </s> of its own, so that the network continues it.
     """
     backend.post_processor = processors.TemplateProcessing(
         single=f"{EOS} $A" if open_ended else f"$A {EOS}",

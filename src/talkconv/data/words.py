@@ -21,7 +21,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class RawChunk:
-    """Rows to tokenize; training pairs are cleaned, and all others are kept."""
+    """Rows to tokenize. Training pairs are cleaned, and all other rows are kept."""
 
     path: Path
     rows: Sequence[Row]
@@ -29,7 +29,7 @@ class RawChunk:
     keep_raw: bool
     settings: DataSettings
     codes: Path | None = None
-    # Of so many rows, one is checked for coming back from its subwords as it was.
+    # One of so many rows is checked for changes by the way to subwords and back.
     check_every: int = 1
 
 
@@ -67,7 +67,7 @@ def tokenize_chunk(chunk: RawChunk) -> None:
 
 @dataclass
 class RoundTrip:
-    """Counts the texts that do not come back from their subwords as they were.
+    """Counts the texts that change when they are split into subwords and joined again.
 
     Spaces are not compared, and neither is what the recipe changes on purpose, such as letter case.
     """

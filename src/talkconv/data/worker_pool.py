@@ -51,8 +51,8 @@ class WorkerPool:
     ) -> Iterator[_Result]:
         """Yield function(task) for each task, in order.
 
-        A task is read when there is a place for it: at most two for each worker are running or
-        have results that are not yet taken.
+        Tasks are read as late as possible: for each worker, at most two are running or have
+        results that are not taken yet.
         """
         tasks = iter(tasks)
         first = list(islice(tasks, 2))
@@ -77,7 +77,7 @@ class WorkerPool:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._executor is None:
-            # A fork copies the locks of this process's threads, and may wait for them forever.
+            # A fork also copies the locks of other threads, and could wait for them forever.
             methods = multiprocessing.get_all_start_methods()
             server = "forkserver" in methods
             context = multiprocessing.get_context("forkserver" if server else "spawn")
@@ -88,6 +88,6 @@ class WorkerPool:
 
 
 def _start_worker() -> None:
-    # The parent answers Ctrl-C for all, and each process uses one core.
+    # The parent handles Ctrl-C for all, and each process uses one core.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"

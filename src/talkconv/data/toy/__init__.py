@@ -1,7 +1,7 @@
 """A German-English corpus of any length, made from a grammar and a lexicon without any file.
 
-Each German sentence has one English translation. Cases agree, verbs stand second or last, separable
-ones come apart, relative clauses follow their nouns.
+Each German sentence has one English translation. It has cases that agree, verbs in second or last
+position, separable verbs that are split, and relative clauses.
 """
 
 import zlib
@@ -22,8 +22,8 @@ class Pair(NamedTuple):
 def generate(sizes: Mapping[str, int], seed: int = 0) -> dict[str, Iterator[Pair]]:
     """Return streams of distinct pairs, by split.
 
-    A sentence belongs to one split whatever the seed: no seed's test sentences are among any seed's
-    training sentences.
+    A sentence belongs to the same split for all seeds, so no training set of any seed contains a
+    test sentence of another.
 
     >>> splits = generate({"train": 1000, "test": 10})
     >>> next(splits["test"]).target

@@ -1,7 +1,7 @@
-"""Makes random clauses, each with one reading in German.
+"""Makes random clauses, each with one meaning in German.
 
-A feminine, a neuter or a plural may be subject or object alike in German. Where nothing else tells,
-the subject is meant to come first, and nothing is said that would need the other reading.
+In German, a feminine, a neuter or a plural has the same form as subject and as object. If nothing
+else tells them apart, the subject comes first, and no clause needs the other order.
 """
 
 import random
@@ -216,14 +216,14 @@ def _roles(verb: Verb, kind: str) -> list[Case]:
 
 
 def shows_object(part: Nominal | None) -> bool:
-    """Tell whether its form shows that it is no subject."""
+    """Return whether its form shows that it is not a subject."""
     if isinstance(part, Pronoun):
         return part.nominative != part.accusative and part.person < 3 and not part.plural
     return isinstance(part, Phrase) and part.gender == "m"
 
 
 def shows_subject(part: Nominal | None) -> bool:
-    """Tell whether its form shows that it is no object."""
+    """Return whether its form shows that it is not an object."""
     if isinstance(part, Pronoun):
         return part.nominative != part.accusative
     return isinstance(part, Phrase) and part.gender == "m"
@@ -237,11 +237,11 @@ def _parts(said: Clause) -> list[Nominal]:
 
 
 def is_long(said: Clause) -> bool:
-    """Tell whether it contains a relative clause."""
+    """Return whether it contains a relative clause."""
     return any(isinstance(part, Phrase) and part.relative for part in _parts(said))
 
 
 def _sensible(said: Clause) -> Clause:
-    """Remove the negation from a clause with "every": the two together have two readings."""
+    """Remove the negation from a clause with "every", because both together have two meanings."""
     every = any(isinstance(part, Phrase) and part.determiner is EVERY for part in _parts(said))
     return replace(said, negated=False) if every else said

@@ -156,7 +156,7 @@ def _complement(said: Clause) -> Words:
 
 
 def is_indefinite(part: Nominal | None) -> bool:
-    """Tell whether German negates it with kein."""
+    """Return whether German negates it with kein."""
     return isinstance(part, Phrase) and part.determiner is A and part.number is None
 
 

@@ -77,7 +77,8 @@ _LIKE_DIESER = {"dieser": "dies", "jeder": "jed"}
 
 
 def determiner(word: str, case: Case, gender: str) -> str:
-    """
+    """Return a form of a determiner.
+
     >>> determiner("der", "dative", "f"), determiner("mein", "accusative", "m")
     ('der', 'meinen')
     """
@@ -100,7 +101,8 @@ def adjective(word: Adjective, after: str, case: Case, gender: str) -> str:
 
 
 def noun(word: Noun, case: Case, *, plural: bool) -> str:
-    """
+    """Return a form of a noun.
+
     >>> from talkconv.data.toy.lexicon import noun as named
     >>> noun(named("Kind"), "dative", plural=True), noun(named("Junge"), "dative", plural=False)
     ('Kindern', 'Jungen')
@@ -151,7 +153,8 @@ def present(verb: Verb) -> list[str]:
 
 
 def modal(infinitive: str, singular: str) -> list[str]:
-    """
+    """Return the forms of a modal verb for ich, du, er, wir, ihr, sie.
+
     >>> modal("können", "kann")
     ['kann', 'kannst', 'kann', 'können', 'könnt', 'können']
     """

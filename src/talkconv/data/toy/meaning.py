@@ -22,7 +22,7 @@ class Noun:
 
     @property
     def weak(self) -> bool:
-        """Tell whether all cases but the first are as in the plural: der Junge, den Jungen."""
+        """Return whether all cases but the first are as in the plural: der Junge, den Jungen."""
         return self.gender == "m" and self.genitive.endswith("n")
 
 

@@ -40,7 +40,7 @@ class Speaker(Clauses):
 
     def _first(self, main: Clause) -> Literal["subject", "time", "accusative", "dative"]:
         """Return the part before the verb; it is an object only if its form shows the case."""
-        # After a relative clause, an English reader would take the time for a part of it.
+        # After a relative clause, an English reader would think that the time belongs to it.
         late = is_long(main) and main.time is not None and not main.time.in_the_middle
         if main.time is not None and main.time.may_begin and (late or self.chance(0.5)):
             return "time"
