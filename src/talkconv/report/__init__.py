@@ -1,1 +1,1 @@
-"""Trained results: the list of runs, how they are trained again, and the page about them."""
+"""Trained results: the list of runs, the command that trains them, and the page about them."""

@@ -1,4 +1,4 @@
-"""Commands of talkconv in processes of their own, each with one thread, that can be stopped."""
+"""Runs commands of talkconv in processes of their own, with one thread each, and stops them."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ from pathlib import Path
 
 from talkconv.messages import INTERRUPTED
 
-# One thread each: what the libraries would start beside each other, they would wait for.
+# Each process has one thread, because the threads of several would wait for each other.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class Stopped(Exception):
-    """A command was stopped, or not begun because others were."""
+    """A command was stopped, or was not started because others were stopped."""
 
 
 class Children:
-    """The commands that run now; `program` is what starts one of them."""
+    """The commands that run now. `program` is the command line that starts Python."""
 
     def __init__(self, program: Sequence[str] = (sys.executable, "-m")) -> None:
         self._program = program
@@ -48,8 +48,8 @@ class Children:
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **_ONE_THREAD},
                     pass_fds=() if inherit is None else (inherit,),
-                    # Ctrl-C in a terminal must not reach it twice: a second one stops it at once,
-                    # without a checkpoint.
+                    # The terminal must not send it Ctrl-C too, because a second Ctrl-C stops it at
+                    # once, without a checkpoint.
                     start_new_session=True,
                 )
                 self._running.add(child)
@@ -63,7 +63,7 @@ class Children:
         return code
 
     def stop(self) -> None:
-        """Let each running command save its work and end; none is started any more."""
+        """Let each running command save its work and end. No more commands are started."""
         with self._lock:
             self._stopped = True
             for child in self._running:

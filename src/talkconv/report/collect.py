@@ -1,4 +1,4 @@
-"""Copies from run folders what results/runs keeps of them."""
+"""Copies the files that results/runs keeps from run folders."""
 
 import json
 import shutil
@@ -18,24 +18,24 @@ from talkconv.training.resumed_recipe import RECIPE
 
 
 def collect(run: Path, kept: Path) -> None:
-    """Copy what the page needs of a run folder into `kept`."""
+    """Copy the files of a run folder that the page needs into `kept`."""
     kept.mkdir(parents=True, exist_ok=True)
     for name in (RECIPE, LOG, SPEED):
         if (run / name).is_file():
             shutil.copyfile(run / name, kept / name)
     for split, evaluation in read_evaluations(run).items():
         write_json(kept / EVALUATION / f"{split}.json", _without_paths(evaluation, run))
-    # the summary comes last: a folder without it is no run yet
+    # The summary is written last, because a folder without it does not count as a run.
     write_json(kept / SUMMARY, summary_of(run))
 
 
 def is_run(folder: Path) -> bool:
-    """Tell whether a folder holds a run that has begun."""
+    """Return whether a folder holds a run that was started."""
     return (folder / CARD).is_file() and (folder / RECIPE).is_file()
 
 
 def summary_of(run: Path) -> dict[str, Any]:
-    """Return how far a run is, how it failed if it did, and how many tokens an epoch has."""
+    """Return the progress of a run, its error if it failed, and the tokens of an epoch."""
     card = RunCard.read(run)
     recipe = make_recipe(card.recipe, read_toml(run / RECIPE))
     found = checkpoints_of(run)
@@ -61,7 +61,7 @@ def _tokens_per_epoch(card: RunCard) -> int | None:
 
 
 def _without_paths(evaluation: dict[str, Any], run: Path) -> dict[str, Any]:
-    """Name run and data as the commands of the page do: where they lay on disk tells nothing."""
+    """Replace absolute paths of run and data by the names in the commands of the page."""
     about = dict(evaluation["about"])
     data = Path(about["data"])
     places = {about["run"]: f"runs/{run.name}", about["data"]: f"data/{data.name}"}

@@ -1,4 +1,4 @@
-"""The commands behind a table, word by word, as one types them in the root of a clone."""
+"""The commands that make a table, as lists of words. They run in the root of a clone."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from talkconv.report.plan import PlannedRun, Table
 
 
 def prepare_command(table: Table, raw: Path) -> list[str]:
-    """Return the command that prepares the data of a table; `raw` has the raw text of all."""
+    """Return the command that prepares the data of a table. `raw` has the text of all corpora."""
     return ["talkconv", "prepare", table.recipe, "--raw", str(raw / table.raw)]
 
 

@@ -18,10 +18,10 @@ class Curve(NamedTuple):
 
 
 def draw_curves(curves: Sequence[Curve], path: Path) -> bool:
-    """Write a picture of all curves as PATH.svg and PATH.png; False if there is nothing to draw.
+    """Write a picture of all curves as PATH.svg and PATH.png. Return False if there are none.
 
-    Time is computed from the speed that was measured apart. The panel of time is left out as long
-    as a run with a curve has no such measurement.
+    Time is computed from the speed, which is measured separately. The panel of time is left out if
+    the speed of any run was not measured.
     """
     drawn = [curve for curve in curves if any(run.curve() for run in curve.runs)]
     if not drawn:

@@ -1,4 +1,4 @@
-"""How every picture of the page is drawn: legible when printed in grey and when shrunk."""
+"""The style of all pictures of the page. They are readable in grey and when they are small."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from talkconv.files import whole_file
 
-# Lines differ in dash and marker, and their colours in lightness: grey ink keeps them apart.
+# Lines differ in dash, marker and lightness, so that they also differ in grey.
 STYLES: tuple[dict[str, Any], ...] = (
     {"color": "#000000", "linestyle": "-", "marker": "o"},
     {"color": "#d55e00", "linestyle": "--", "marker": "s"},
@@ -25,7 +25,7 @@ _SETTINGS: dict[Any, Any] = {
     "axes.spines.right": False,
     "lines.linewidth": 2.2,
     "lines.markersize": 6,
-    # The same numbers give the same file, so that a repository sees real changes only.
+    # With a fixed salt, the same numbers always give the same file.
     "svg.hashsalt": "talkconv",
 }
 _NO_DATE = {".svg": {"Date": None}, ".png": {"Software": None}}

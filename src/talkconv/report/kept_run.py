@@ -18,7 +18,7 @@ SUMMARY, SPEED, WINDOWS, EVALUATION = "summary.json", "speed.json", "windows.jso
 
 
 class Point(NamedTuple):
-    """A validation: after how many tokens of training, and its result."""
+    """A validation: the number of training tokens before it, and its result."""
 
     tokens: float
     value: float
@@ -26,14 +26,14 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A run as results/runs has it, or the absence of one."""
+    """The files of a run in results/runs. It is empty if the run was not trained."""
 
     name: str
     # step, max_steps, finished, failure, tokens_per_epoch
     summary: Mapping[str, Any] = field(default_factory=dict)
     recipe: Mapping[str, Any] = field(default_factory=dict)
     log: list[dict[str, Any]] = field(default_factory=list)
-    # what `talkconv evaluate` wrote, by split
+    # the reports of `talkconv evaluate`, by split
     evaluations: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     speed: Mapping[str, Any] = field(default_factory=dict)
     windows: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class KeptRun:
 
     @property
     def status(self) -> str:
-        """Say in a few words how far the run is."""
+        """The progress of the run in a few words."""
         if not self.summary:
             return "not trained yet"
         if self.finished:
@@ -67,7 +67,7 @@ class KeptRun:
 
     @property
     def metric(self) -> str:
-        """Return what the curve shows: bleu, rouge, or perplexity where loss was validated."""
+        """Return the metric of the curve: bleu, rouge, or perplexity if loss was validated."""
         by = str(self.recipe["training"]["validate_by"])
         return "perplexity" if by == "loss" else by
 
@@ -96,7 +96,7 @@ class KeptRun:
 
 
 def read_kept(folder: Path) -> KeptRun:
-    """Read what is kept of a run; a folder that is not there is a run that was not trained."""
+    """Read the files of a run. If the folder does not exist, the run was not trained."""
     if not (folder / SUMMARY).is_file():
         return KeptRun(folder.name)
     return KeptRun(
@@ -111,7 +111,7 @@ def read_kept(folder: Path) -> KeptRun:
 
 
 def read_evaluations(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read what `talkconv evaluate` wrote into a run, by split."""
+    """Read the reports of `talkconv evaluate` in a run, by split."""
     return {path.stem: _json(path) for path in sorted((folder / EVALUATION).glob("*.json"))}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[int | None]:
-    """Hold a lock while this is open. It yields a file descriptor, or None if others hold the lock.
+    """Hold a lock inside the `with` block. Yield its file descriptor, or None if it is taken.
 
     A child process that inherits the descriptor holds the lock too, even after this process died.
     """

@@ -1,11 +1,11 @@
-"""The windows over a sentence, in the form that pages show. This needs no torch."""
+"""The windows over a sentence, in the form of the pages. This needs no torch."""
 
 from collections.abc import Sequence
 from typing import TypedDict
 
 
 class Layer(TypedDict):
-    """Reaches in tokens; left and right are indexed [head][token]."""
+    """The reaches of one layer in tokens. left and right are indexed [head][token]."""
 
     l_max: int
     r_max: int
@@ -37,12 +37,12 @@ class DecoderLook(TypedDict):
 
 
 def rounded(reach: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Round reaches in tokens to hundredths, which are more than an eye can see."""
+    """Round reaches in tokens to hundredths. Smaller differences cannot be seen."""
     return [[round(float(tokens), 2) for tokens in head] for head in reach]
 
 
 def pieces_of(tokens: list[str]) -> list[str]:
-    """Return subwords as one reads them: a space ends each word, and ■ is the end of a sentence.
+    """Return readable subwords: a space ends each word, and ■ is the end of a sentence.
 
     >>> pieces_of(["einund", "zwanzig</w>", "Hun", "de</w>", "</s>"])
     ['einund', 'zwanzig ', 'Hun', 'de ', '■']

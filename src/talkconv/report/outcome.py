@@ -13,11 +13,11 @@ OUTCOME = "outcome.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where a run was trained, how it failed if it did, and which network was chosen."""
+    """The machine of a run, its error if it failed, and the network that was chosen."""
 
     machine: Mapping[str, Any] = field(default_factory=dict)
     failure: str | None = None
-    # best or averaged, once they were compared on the validation set
+    # best or averaged, after they were compared on the validation set
     chosen: str | None = None
 
 
@@ -27,7 +27,7 @@ def write_outcome(run: Path, outcome: Outcome) -> None:
 
 
 def read_outcome(run: Path) -> Outcome:
-    """Read the outcome of a run; it is empty for a run that somebody trained by hand."""
+    """Read the outcome of a run. It is empty if `talkconv reproduce` did not train the run."""
     path = run / OUTCOME
     if not path.is_file():
         return Outcome()

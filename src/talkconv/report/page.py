@@ -17,7 +17,7 @@ PAGE, NOTES, PICTURES, RUNS = "README.md", "notes", "pictures", "runs"
 
 
 def write_page(plan: Plan, results: Path) -> Path:
-    """Write the page and its pictures from what stands in `results`."""
+    """Write the page and its pictures from the files in `results`."""
     runs = {run.name: read_kept(results / RUNS / run.name) for run in plan.runs()}
     parts = [f"# {plan.title}", _note(results, "introduction")]
     for number, table in enumerate(plan.tables, start=1):
@@ -53,7 +53,7 @@ def _table_section(
 
 
 def _protocol(table: Table, runs: Mapping[str, KeptRun]) -> str:
-    """Say which network of each run was scored, and how, as the saved scores tell it."""
+    """Describe which network of each run was scored, and how, according to the saved scores."""
     found = {}
     for run in table.runs():
         for evaluation in runs[run.name].evaluations.values():

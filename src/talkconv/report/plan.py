@@ -1,4 +1,4 @@
-"""The list of results: which tables there are, and which run stands behind each row.
+"""The list of results: the tables, and the runs of each row.
 
 It is one TOML file, results/plan.toml in this repository.
 """
@@ -17,7 +17,7 @@ _Part = TypeVar("_Part")
 
 @dataclass(frozen=True)
 class Published:
-    """A row that others report."""
+    """A row with a score that others have published."""
 
     label: str
     score: float
@@ -35,13 +35,13 @@ class Row:
     # changes to the recipe, as on the command line
     overrides: Sequence[str] = ()
     seeds: Sequence[int] = (1,)
-    # what the paper reports for such a network, on its own data
+    # the paper's score of such a network, on the paper's data
     paper: str = ""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a row, and how it is made."""
+    """A run of a row, and the settings to train it."""
 
     name: str
     recipe: str
@@ -55,7 +55,7 @@ class Table:
     # the name of its note and pictures
     name: str
     title: str
-    # its name, or the path of a TOML file
+    # the recipe's name, or the path of its TOML file
     recipe: str
     # the name of the score that is compared, as `talkconv evaluate` calls it
     score: str
@@ -63,13 +63,13 @@ class Table:
     # the folder of raw text below the one that `talkconv reproduce` is given
     raw: str = ""
     splits: Sequence[str] = ("test",)
-    # other scores that get a column each
+    # other scores, each with its own column
     also: Sequence[str] = ()
-    # a lower score is better
+    # whether a lower score is better
     lower_is_better: bool = False
     # changes to the recipe for all rows
     overrides: Sequence[str] = ()
-    # the mean of so many last checkpoints is used if it is better on validation; 0: never
+    # the mean of so many last checkpoints is used if it is better on validation; 0 means never
     average: int = 0
     # the row whose outputs the others are compared with, by paired bootstrap
     baseline: str | None = None
@@ -126,7 +126,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Plan:
-    """All tables of the page, in its order."""
+    """All tables of the page, in their order."""
 
     title: str
     tables: Sequence[Table]

@@ -1,4 +1,4 @@
-"""`talkconv report`: from run folders to the page about them."""
+"""`talkconv report` writes the page about the runs in some folders."""
 
 import json
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ PLAN = "plan.toml"
 def report(
     plan: Plan, folders: Sequence[Path], results: Path, *, speed: bool = False
 ) -> tuple[Path, list[str]]:
-    """Collect the planned runs of these folders, and write the page about all that are kept.
+    """Collect the planned runs in these folders, and write the page about all collected runs.
 
-    With `speed`, the speed of finished runs is measured first; nothing else should run then.
-    Return the page and the names of the runs that were collected.
+    With `speed`, the speed of finished runs is measured first. Nothing else should run meanwhile.
+    Return the page and the names of the runs that were collected now.
     """
     found = find_runs(plan, folders)
     if speed:
@@ -44,7 +44,7 @@ def report(
 
 
 def find_runs(plan: Plan, folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the planned runs that stand in these folders; the first folder counts."""
+    """Return the planned runs that are in these folders. If two have a run, the first counts."""
     places = {
         planned.name: [folder / planned.name for folder in folders] for planned in plan.runs()
     }
@@ -56,7 +56,7 @@ def _finished(run: Path) -> bool:
 
 
 def keep_windows(run: Path, kept: Path, shown: Windows) -> None:
-    """Measure the windows of a run, unless that was done for the same weights and sentences."""
+    """Measure the windows of a run, unless this was done for the same weights and sentences."""
     path = kept / WINDOWS
     weights = weights_name(run / RunCard.read(run).model)
     if path.is_file():
@@ -74,7 +74,7 @@ def report_command(
     with one_message("not reported"):
         for folder in folders:
             if not folder.is_dir():
-                raise ValueError(f"{folder} must be a folder with runs in it, and is not there")
+                raise ValueError(f"{folder} must be a folder with runs in it, but does not exist")
         page, collected = report(read_plan(plan or results / PLAN), folders, results, speed=speed)
         names = ", ".join(collected) or "none"
         Console().print(f"{page}: collected runs: {names}", highlight=False, soft_wrap=True)

@@ -1,8 +1,9 @@
 """`talkconv reproduce`: trains and scores every run of the plan, and writes the page.
 
-It can be stopped at any time and goes on where it stopped. Each run is trained in a process of its
-own with one thread, several side by side: two runs with two threads each would slow each other down
-on two cores. Several such commands may run at once, since each run is locked while it is worked on.
+It can be stopped at any time, and then continues where it stopped. Each run is trained in its own
+process with one thread, and several processes run at once. Two runs with two threads each would
+slow each other down on two cores. Several such commands may run at once, because each run is locked
+while a command works on it.
 """
 
 import signal
@@ -39,7 +40,7 @@ from talkconv.training.command import DIVERGED
 
 @dataclass(frozen=True)
 class Workshop:
-    """The place where a plan is carried out: data/ and runs/ lie in `root`."""
+    """Executes a plan in the folder `root`, which contains data/ and runs/."""
 
     root: Path
     raw: Path
@@ -48,7 +49,7 @@ class Workshop:
     children: Children = field(default_factory=Children)
     console: Console = field(default_factory=Console)
     _page: threading.Lock = field(default_factory=threading.Lock)
-    # how many commands were begun for each run
+    # how many commands were started for each run
     _calls: Counter[str] = field(default_factory=Counter)
 
     def run(self, name: str) -> Path:
@@ -56,12 +57,12 @@ class Workshop:
         return self.root / "runs" / name
 
     def prepare(self, table: Table) -> None:
-        """Prepare the data of a table, unless it is there."""
+        """Prepare the data of a table, unless it exists."""
         if not (self.root / "data" / table.recipe_name / DATA_CARD).is_file():
             self._call(prepare_command(table, self.raw), f"prepare-{table.recipe_name}")
 
     def bring_up_to_date(self, table: Table, run: PlannedRun) -> None:
-        """Train a run, choose its network and score it, as far as that was not done yet."""
+        """Train a run, choose its network and score it. Steps that were done before are skipped."""
         with locked(self.run(f".{run.name}.lock")) as lock:
             if lock is None:
                 self._say(f"{run.name}: another process works on it")
@@ -76,14 +77,14 @@ class Workshop:
             self.report()
 
     def report(self, *, speed: bool = False) -> None:
-        """Write the page about all runs that are there; with `speed`, measure them before."""
+        """Write the page about all existing runs. With `speed`, measure their speed first."""
         words = ["talkconv", "report", "runs", "--out", str(self.results)]
         words += ["--plan", str(self.plan), *(["--speed"] if speed else [])]
         with self._page:
             self._call(words, "report")
 
     def _train(self, run: PlannedRun, lock: int) -> bool:
-        """Train a run to its end, and tell whether it is a network that can be used."""
+        """Train a run to its end, and return whether it gave a usable network."""
         folder = self.run(run.name)
         begun = is_run(folder)
         if begun and summary_of(folder)["finished"]:
@@ -105,7 +106,7 @@ class Workshop:
             write_outcome(folder, replace(outcome, chosen=RunCard.read(folder).model))
 
     def _evaluate(self, table: Table, run: PlannedRun, split: str, lock: int) -> None:
-        """Score a run; if its baseline has been scored since, compare the run with it."""
+        """Score a run. If its baseline was scored since then, compare the run with it."""
         baseline = table.baseline_of(run)
         compare = (
             baseline is not None
@@ -135,16 +136,16 @@ class Workshop:
 
 
 def _machine() -> dict[str, Any]:
-    """Describe the machine of a training, without what is this process's own."""
+    """Describe the machine of a training, without facts about this process."""
     machine = describe_machine()
     return {key: value for key, value in machine.items() if key not in ("threads", "command")}
 
 
 def reproduce(shop: Workshop, plan: Plan, names: Sequence[str], jobs: int) -> list[str]:
-    """Carry out a plan, or the named runs of it. Return the errors of what failed."""
+    """Execute a plan, or the named runs of it. Return the errors of the failed ones."""
     tables = [table for table in plan.tables if any(run.name in names for run in table.runs())]
     errors = _all_of([partial(shop.prepare, table) for table in tables], 1, shop)
-    # The second time compares the runs that were scored before their baseline was.
+    # The second round compares the runs that were scored before their baseline.
     for _ in range(2):
         work = [
             partial(shop.bring_up_to_date, table, run)
@@ -157,7 +158,7 @@ def reproduce(shop: Workshop, plan: Plan, names: Sequence[str], jobs: int) -> li
 
 
 def _all_of(work: Sequence[Callable[[], None]], jobs: int, shop: Workshop) -> list[str]:
-    """Do all pieces of work, `jobs` at a time. Ctrl-C lets the running ones save and end."""
+    """Do all tasks, `jobs` at a time. After Ctrl-C, the running ones save their work and end."""
     errors = []
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(piece) for piece in work]
@@ -185,7 +186,7 @@ def reproduce_command(
     speed: bool,
 ) -> None:
     """Run reproduce() for the command line."""
-    # A batch system ends a job by this signal.
+    # A batch system sends this signal to end a job.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with one_message("not reproduced", "the same command goes on from here"):
         plan = plan or results / PLAN

@@ -1,4 +1,4 @@
-"""Tables of scores in Markdown, from what is kept of runs."""
+"""Makes tables of scores in Markdown from the files of results/runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
@@ -95,7 +95,7 @@ class _Columns:
 
 
 def _label(row: Row, runs: Sequence[KeptRun]) -> str:
-    """Name a row, and say which of its runs are missing or unfinished."""
+    """Return the label of a row, with its runs that are missing or unfinished."""
     open_runs = {run.name: run.status for run in runs if not (run.finished and run.evaluations)}
     if not open_runs:
         return row.label

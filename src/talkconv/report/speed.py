@@ -1,7 +1,7 @@
-"""How fast a run trains and writes, measured apart from its training.
+"""Measures how fast a run trains and generates.
 
-Trainings run side by side, and so their own logs tell little about speed. This repeats a few steps
-of a run's training and translates a part of its test set while nothing else runs.
+Several trainings run at once, so their logs say little about speed. This repeats a few steps of a
+run's training and translates a part of its test set while nothing else runs.
 """
 
 import statistics

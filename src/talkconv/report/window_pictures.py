@@ -1,4 +1,4 @@
-"""Pictures of windows: their mean reach in every layer and head, and those over one sentence."""
+"""Draws windows: their mean reach in every layer and head, and all windows over one sentence."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from talkconv.report.drawing import new_figure, save, style
 from talkconv.report.looks import Layer, Look, Side
 from talkconv.report.window_statistics import LayerReach, WindowStatistics
 
-# Heads differ in lightness. The lightest one is still seen on white.
+# Heads differ in lightness. The lightest one is still visible on white.
 _HEADS = ("#08306b", "#2f7ebc", "#d1701f", "#f2b56b")
 _TOKEN = "#000000"
 

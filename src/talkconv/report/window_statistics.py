@@ -1,7 +1,7 @@
-"""How far the windows of a trained network reach on a whole test set, layer by layer.
+"""Measures how far the windows of a trained network reach on a test set, layer by layer.
 
 A window of token i in a sentence of n tokens covers the whole sentence if it reaches at least i
-tokens to the left and n - 1 - i to the right; in a decoder, if it reaches all tokens so far.
+tokens to the left and n - 1 - i to the right. In a decoder, it must reach all tokens so far.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class WindowStatistics(TypedDict):
     decoder: list[LayerReach]
     # the sentences that are drawn in full
     looks: list[Look]
-    # names the weights that this was measured on
+    # identifies the weights that were measured
     weights: str
 
 
@@ -124,7 +124,7 @@ def _windows(
 
 
 def _looks(run: Run, prepared: Prepared, sentences: Sequence[str]) -> list[Look]:
-    """Return the windows over sentences and over what the network makes of them."""
+    """Return the windows over sentences and over the network's translations."""
     model: Any = run.model
     tokenizer: Any = run.tokenizer
     settings = generation_settings(run, prepared)

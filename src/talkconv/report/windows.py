@@ -1,4 +1,4 @@
-"""How far each token looks, in every layer and head of a trained network."""
+"""Reads the windows of every layer and head of a trained network over a sentence."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ def look_at(
 ) -> Look:
     """Return the windows over the ids of a source and of its translation, under the name `text`."""
     encoder, decoder = windows_of(model, source, target)
-    # the decoder reads the end of the sentence before, then what it has written
+    # the decoder reads an end token first, then its own output
     read = [tokenizer.eos_token_id, *target[:-1]]
     return Look(
         text=text,
@@ -48,7 +48,7 @@ def windows_of(
 
 @contextmanager
 def recorded(network: nn.Module) -> Iterator[list[Layer]]:
-    """Collect the windows of a network's TaLK layers while this is open, the first layer first.
+    """Collect the windows of a network's TaLK layers inside the `with` block, first layer first.
 
     The network must be in evaluation mode and read one sequence.
     """
