@@ -2,13 +2,13 @@
 
 from talkconv.installing import install_command
 
-# the packages of which each extra brings some; all others come with `text`
+# packages and the extras that install them; all others come with `text`
 _EXTRAS = {"onnxruntime": "runtime", "onnx": "export", "onnxscript": "export"}
 _EXTRAS |= dict.fromkeys(("starlette", "uvicorn", "pydantic", "prometheus_client"), "serve")
 
 
 def main() -> None:
-    """Run the command line. A package that is missing is told, with the command to install it."""
+    """Run the command line. If a package is missing, print the command that installs it."""
     try:
         from talkconv import cli
 

@@ -1,8 +1,8 @@
-"""The commands, a table: each is a function that lives in its room.
+"""The table of all commands. The functions that do the work are in other folders.
 
-A command's function is imported when the command runs: torch and transformers take seconds to
-import, which neither the help nor the other commands should wait for. What can be refused without
-them is refused before.
+A command's function is imported when the command runs, because importing torch and transformers
+takes seconds, and the help and some commands do not need them. Errors that can be found without
+them are reported before the import.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ def demo(
         typer.Argument(metavar="[SECTION.KEY=VALUE]...", help="Changes to its recipe."),
     ] = None,
 ) -> None:
-    """Train a network on the built-in corpus, here and now, and write a page about it."""
+    """Train a small network on the built-in corpus, and write a page about it."""
     from talkconv.demo.command import demo_command
 
     demo_command(out, overrides or [])
@@ -115,17 +115,17 @@ def train(
         typer.Argument(metavar="[section.key=value]...", help="Changes to the recipe."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="What `prepare` wrote.", show_default="data/RECIPE")
+        Path | None, typer.Option(help="The prepared data.", show_default="data/RECIPE")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The run to write.", show_default="runs/RECIPE")
+        Path | None, typer.Option(help="The folder of the run.", show_default="runs/RECIPE")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that stopped.")] = False,
     seeds: Annotated[
-        int | None, typer.Option(help="Train so many seeds, and choose the best by validation.")
+        int | None, typer.Option(help="Train with this many seeds, and choose the best.")
     ] = None,
 ) -> None:
-    """Train a recipe's network. Ctrl-C saves; --resume goes on exactly there."""
+    """Train a recipe's network. Ctrl-C saves the run, and --resume continues it exactly there."""
     from talkconv.training.command import train_command
     from talkconv.training.request import Request
 
@@ -136,8 +136,8 @@ RunArgument = Annotated[Path, typer.Argument(help="A run, an export, or a model'
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        help="best, last or averaged of a run, float32 or int8 of an export; else the one that the "
-        "card names."
+        help="best, last or averaged of a run, float32 or int8 of an export. The default is in its "
+        "card."
     ),
 ]
 ThreadsOption = Annotated[
@@ -148,26 +148,31 @@ ThreadsOption = Annotated[
 @app.command()
 def generate(
     run: RunArgument,
-    file: Annotated[str, typer.Argument(help="Text, one input a line; -: standard input.")] = "-",
+    file: Annotated[str, typer.Argument(help="One input per line; - is standard input.")] = "-",
     model: ModelOption = None,
-    n_best: Annotated[int, typer.Option(help="Outputs a line, the best first.")] = 1,
+    n_best: Annotated[int, typer.Option(help="Outputs for each line, the best first.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="Print scores first.")] = False,
-    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
-    stepwise_length_penalty: Annotated[
-        float | None, typer.Option(help="What each token costs; below 0: a reward.")
+    beams: Annotated[int | None, typer.Option(help="Number of beams; 1 is greedy.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Larger gives longer outputs.")
     ] = None,
-    no_repeat_ngram: Annotated[int | None, typer.Option(help="3: no trigram twice.")] = None,
-    min_length: Annotated[int | None, typer.Option(help="Least tokens of an output.")] = None,
+    stepwise_length_penalty: Annotated[
+        float | None, typer.Option(help="Cost of each token; a negative cost is a reward.")
+    ] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="3 repeats no trigram.")] = None,
+    min_length: Annotated[int | None, typer.Option(help="Fewest tokens of an output.")] = None,
     max_length: Annotated[int | None, typer.Option(help="Most tokens of an output.")] = None,
     max_source_tokens: Annotated[int | None, typer.Option(help="Longer lines are cut.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="Sample, for language models; 0: beams.")
+        float | None, typer.Option(help="Above 0, sample from a language model.")
     ] = None,
-    top_p: Annotated[float | None, typer.Option(help="Sample from this probability.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Sample from so many tokens.")] = None,
-    seed: Annotated[int, typer.Option(help="Of samples.")] = 0,
-    batch_tokens: Annotated[int | None, typer.Option(help="Tokens read at once.")] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(help="Sample from the likeliest tokens with this total probability."),
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample from this many tokens.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of samples.")] = 0,
+    batch_tokens: Annotated[int | None, typer.Option(help="Source tokens in a batch.")] = None,
     threads: ThreadsOption = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="Greedy, unless --beams; int8, if the export has it.")
@@ -205,25 +210,27 @@ def generate(
 @app.command()
 def evaluate(
     run: Annotated[
-        Path | None, typer.Argument(help="A run or an export; without one, score files.")
+        Path | None, typer.Argument(help="A run or an export. Without one, files are scored.")
     ] = None,
-    split: Annotated[str, typer.Option(help="test or valid, of the run's data.")] = "test",
+    split: Annotated[str, typer.Option(help="A split of the run's data.")] = "test",
     model: ModelOption = None,
     data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
-    hypotheses: Annotated[Path | None, typer.Option(help="Outputs to score, a line each.")] = None,
-    references: Annotated[Path | None, typer.Option(help="What they should be.")] = None,
+    hypotheses: Annotated[Path | None, typer.Option(help="A file of outputs to score.")] = None,
+    references: Annotated[Path | None, typer.Option(help="A file of correct outputs.")] = None,
     protocol: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of files, repeatable: tokenized, tokenized-lc, compound, detok, sacrebleu, "
-            "sacrebleu-lc, sacrebleu-intl, chrf, chrf-lc, rouge, rouge-score."
+            help="How to score files, repeatable: tokenized, tokenized-lc, compound, detok, "
+            "sacrebleu, sacrebleu-lc, sacrebleu-intl, chrf, chrf-lc, rouge, rouge-score."
         ),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Other outputs: is the difference significant?")
+        Path | None, typer.Option(help="Other outputs, to test whether the scores differ.")
     ] = None,
-    beams: Annotated[int | None, typer.Option(help="Width of the search.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Larger: longer.")] = None,
+    beams: Annotated[int | None, typer.Option(help="Number of beams; 1 is greedy.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Larger gives longer outputs.")
+    ] = None,
     streaming: Annotated[
         bool, typer.Option("--streaming", help="Perplexity of one stream, not of blocks.")
     ] = False,
@@ -266,7 +273,7 @@ def export(
         Path | None, typer.Option(help="Lines to compare outputs on, if there is no data.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="So many lines of the validation set, evenly spread.")
+        int | None, typer.Option(min=1, help="Use only this many lines of the validation set.")
     ] = None,
 ) -> None:
     """Write a network as ONNX files that run without PyTorch, after comparing the two."""
@@ -319,7 +326,7 @@ def serve(
 @app.command()
 def average(
     run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
-    last: Annotated[int, typer.Option(help="How many of its last checkpoints.")] = 10,
+    last: Annotated[int, typer.Option(help="The number of checkpoints.")] = 10,
 ) -> None:
     """Average the weights of a run's last checkpoints into RUN/averaged."""
     with one_message("not averaged"):
@@ -333,17 +340,17 @@ def average(
 def tune(
     run: Annotated[Path, typer.Argument(help="A run that `talkconv train` wrote.")],
     length_penalty: Annotated[
-        list[float] | None, typer.Option(help="One to try, repeatable.")
+        list[float] | None, typer.Option(help="A length penalty to try, repeatable.")
     ] = None,
     checkpoints: Annotated[
-        list[int] | None, typer.Option(help="How many to average: one to try, repeatable.")
+        list[int] | None, typer.Option(help="A number of checkpoints to try, repeatable.")
     ] = None,
     lines: Annotated[
-        int | None, typer.Option(help="So many of the validation set, evenly spread.")
+        int | None, typer.Option(help="Use only this many lines of the validation set.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The prepared data, if it moved.")] = None,
 ) -> None:
-    """Choose length penalty and averaging on the validation set; the run then uses them."""
+    """Choose the length penalty and the averaging of a run on the validation set."""
     with one_message("not tuned"):
         RunCard.read(run)
     from talkconv.training.tune import LENGTH_PENALTIES, tune_command
@@ -374,20 +381,20 @@ def report(
 @app.command()
 def reproduce(
     raw: Annotated[Path, typer.Argument(help="The folder with the raw text of all corpora.")],
-    root: Annotated[Path, typer.Option(help="Where data/ and runs/ are written.")] = Path(),
+    root: Annotated[Path, typer.Option(help="The folder of data/ and runs/.")] = Path(),
     out: Annotated[Path, typer.Option(help="The folder of the page.")] = Path("results"),
     plan: Annotated[
         Path | None, typer.Option(help="The list of runs; OUT/plan.toml unless given.")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="The name of a run, repeatable; else all runs.")
+        list[str] | None, typer.Option(help="The name of a run, repeatable. Default: all runs.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Runs side by side, with one thread each.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Runs at a time, with one thread each.")] = 2,
     speed: Annotated[
         bool, typer.Option(help="Measure speed at the end, when nothing else runs.")
     ] = True,
 ) -> None:
-    """Train and score every run behind the results. Ctrl-C saves; the same command goes on."""
+    """Train and score all runs of the results. After Ctrl-C, the same command continues."""
     from talkconv.report.reproduce import reproduce_command
 
     reproduce_command(
@@ -408,7 +415,7 @@ def plan(
         Path | None, typer.Option(help="Write a page about all shipped recipes instead.")
     ] = None,
 ) -> None:
-    """Estimate what a training will take: memory, and hours here and on GPUs."""
+    """Estimate the memory of a training, and its hours here and on GPUs."""
     from talkconv.bench.plan import plan_command
 
     plan_command(recipe, overrides or [], out)
@@ -428,7 +435,7 @@ _BENCHMARKS = {
 
 
 class _Benchmarks(TyperGroup):
-    """Imports a benchmark when it is asked for: it needs torch, which exports do without."""
+    """Imports a benchmark only when it is called, because it needs torch and exports do not."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(_BENCHMARKS)

@@ -1,4 +1,4 @@
-"""`talkconv doctor`: it tells which kernels run on this machine, and why."""
+"""`talkconv doctor` prints which kernels run on this machine, and why."""
 
 import importlib.metadata
 import platform

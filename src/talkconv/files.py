@@ -1,4 +1,4 @@
-"""Files and folders that are complete or absent, whenever the process dies or the disk fills up."""
+"""Writes files and folders that are complete or absent, even if the process is killed."""
 
 import contextlib
 import json
@@ -123,7 +123,7 @@ def _flush(folder: Path) -> None:
 
 
 def _flush_entries(folder: Path) -> None:
-    # Windows can neither open folders nor needs to flush them
+    # Windows cannot open folders, and need not flush them
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""How to install what is missing, by a command that works where this package came from."""
+"""The commands that install missing packages, from the place where this package came from."""
 
 import importlib.metadata
 import json

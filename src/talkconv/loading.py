@@ -1,4 +1,4 @@
-"""`talkconv.load`: opens a trained network, whatever folder holds it."""
+"""`talkconv.load` opens a trained network in any kind of folder."""
 
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ def load(
 ) -> TextModel:
     """Open a run, an export, or the folder of a model with its tokenizer.
 
-    `model` names the network: best, last, averaged or any other one of a run, float32 or int8 of an
-    export; by default it is the one that the card of the folder names. A run's network is put on
-    `device`, by default the best one here. `threads` is the number of threads that compute.
+    `model` names the network: best, last, averaged or any other folder of a run, float32 or int8 of
+    an export. The default is the one that the card of the folder names. A run's network is put on
+    `device`, by default the best one of this machine. `threads` is the number of threads to use.
 
     >>> model = load("runs/multi30k_de_en")  # doctest: +SKIP
     >>> model.translate("Ein Mann schläft.", beams=5)  # doctest: +SKIP
@@ -30,10 +30,10 @@ def load(
         from talkconv.serving.loading import load_export
 
         if device is not None and str(device) != "cpu":
-            raise ValueError(f"an export runs on the CPU: leave device away, got {device!r}")
+            raise ValueError(f"an export runs on the CPU: leave out device, got {device!r}")
         return load_export(folder, model, threads)
-    # a folder without a network is refused before torch and transformers are imported, which takes
-    # seconds; exported networks do without them
+    # A folder without a network raises an error before torch and transformers are imported, which
+    # takes seconds. Exported networks do not need them.
     find_network(folder, model)
     import torch
 

@@ -1,4 +1,4 @@
-"""What a number needs to stand: the machine, the date, the command and the commit."""
+"""Describes the origin of a measured number: machine, date, command and commit."""
 
 import datetime
 import importlib.util
@@ -37,7 +37,7 @@ def has_bfloat16() -> bool:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what a number needs to stand. Without torch, what it tells is None."""
+    """Return the machine, versions, date, command and commit. Facts about torch may be None."""
     return {
         "processor": processor_name(),
         "cores": os.cpu_count(),
@@ -54,7 +54,7 @@ def describe_machine() -> dict[str, Any]:
 def _describe_torch() -> dict[str, Any]:
     if importlib.util.find_spec("torch") is None:
         return dict.fromkeys(("torch", "threads", "kernel", "gpu"))
-    # it takes seconds to import, and exported networks do without it
+    # It takes seconds to import, and exported networks do not need it.
     import torch
 
     from talkconv.ops import cpu
@@ -69,7 +69,7 @@ def _describe_torch() -> dict[str, Any]:
 
 
 def headline(setting: str) -> str:
-    """What stands above a printed table."""
+    """Return the lines above a printed table."""
     machine = describe_machine()
     return (
         f"{machine['processor']}, {machine['threads']} threads, kernel {machine['kernel']}, "
@@ -78,7 +78,7 @@ def headline(setting: str) -> str:
 
 
 def write_results(path: Path, results: Any) -> None:
-    """Write results as JSON, with the machine, date and versions that they need to stand."""
+    """Write results as JSON, together with describe_machine()."""
     write_json(path, {"machine": describe_machine(), "results": results}, indent=1)
 
 

@@ -1,4 +1,4 @@
-"""Messages to the user: a mistake as one message without a traceback, and "did you mean"."""
+"""Messages to the user: errors as one message without a traceback, and "did you mean"."""
 
 import contextlib
 import difflib
@@ -16,14 +16,14 @@ INTERRUPTED = 130
 
 @contextlib.contextmanager
 def one_message(failed: str, interrupted: str | None = None) -> Iterator[None]:
-    """End the command with one message if the caller made a mistake.
+    """End the command with one message if the user made a mistake.
 
-    The message is `failed` and the text of the error. `interrupted` is what to say after Ctrl-C.
+    The message is `failed` and the text of the error. `interrupted` is the message after Ctrl-C.
     """
     try:
         yield
     except BrokenPipeError:
-        # The reader of our output is gone. Python must not complain about it at exit either.
+        # The program that reads our output has ended. Python must not print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except (ValueError, OSError) as error:
@@ -37,15 +37,15 @@ def one_message(failed: str, interrupted: str | None = None) -> Iterator[None]:
 
 
 def say(message: str) -> None:
-    """Print a message with rich's markup to standard error; it is not broken into lines."""
+    """Print a message with rich's markup to standard error, without line breaks."""
     Console(stderr=True).print(message, highlight=False, soft_wrap=True)
 
 
 def can_redraw(console: Console) -> bool:
-    """Tell whether a progress bar can be redrawn in place, as in a terminal that somebody watches.
+    """Return whether a progress bar can be redrawn in place, as in a real terminal.
 
-    In a log file and in a notebook, where `!talkconv` writes to a terminal that only looks like
-    one, each drawing of the bar would stay as a line of its own.
+    In a log file or a notebook, each drawing of the bar would stay as a separate line. The output
+    of `!talkconv` in a notebook looks like a terminal, but is not one.
     """
     in_notebook = "JPY_PARENT_PID" in os.environ or "COLAB_RELEASE_TAG" in os.environ
     return console.is_interactive and console.file.isatty() and not in_notebook

@@ -1,8 +1,9 @@
-"""Every network of the paper by name.
+"""All networks of the paper by name.
 
-Sizes, windows and dropout are the paper's. What the paper leaves open (input and attention dropout,
-label smoothing, where norms stand) is as in the authors' code. Vocabulary sizes are those that give
-the paper's parameter counts; a network for your own text has that of its tokenizer.
+Sizes, windows and dropout are those of the paper. Settings that the paper does not give (input and
+attention dropout, label smoothing, the place of norms) are as in the authors' code. With these
+vocabulary sizes, the networks have the paper's number of parameters. A network for your own text
+has the vocabulary size of its tokenizer.
 """
 
 from typing import Any
@@ -22,7 +23,7 @@ _WMT: dict[str, Any] = dict(
     ff_dim=4096,
     heads=16,
     encoder_l_max=[3, 7, 15, 31, 31, 31, 31],
-    # six layers take the first six of the paper's seven windows
+    # the decoder has six layers, so these are the first six of the paper's seven windows
     decoder_l_max=[3, 7, 15, 31, 31, 31],
     share_embeddings=True,
 )
@@ -57,15 +58,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         encoder_l_max=[3, 7, 15, 31, 31, 31, 31],
         decoder_l_max=[3, 7, 15, 31, 31, 31],
     ),
-    # the paper calls these two lists l_max and r_max; a decoder has no r_max, and in the authors'
-    # code they are the windows of the encoder and of the decoder
+    # The paper calls these two lists l_max and r_max. But a decoder has no r_max, and in the
+    # authors' code they are the windows of the encoder and of the decoder.
     "cnn_dailymail_deep": dict(
         **_CNN_DAILYMAIL,
         encoder_l_max=[3, 7, 15, *[31] * 7],
         decoder_l_max=[3, 7, *[31] * 8],
     ),
-    # the paper gives 16 windows for 17 layers, which cannot be built: the windows are the code's.
-    # Heads are the paper's 8; the code has 16
+    # The paper gives 16 windows for 17 layers, so the windows are those of the authors' code. The
+    # 8 heads are those of the paper; the code has 16.
     "wikitext103": dict(
         dim=1024,
         ff_dim=4096,

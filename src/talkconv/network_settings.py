@@ -1,6 +1,6 @@
 """NetworkSettings: the settings of a network, and the only home of their defaults.
 
-They need neither torch nor transformers, so that a recipe can be read and refused in a moment.
+They need neither torch nor transformers, so that reading and checking a recipe is quick.
 `talkconv.models.TaLKConvConfig` is made of them, and the layers take their defaults from here.
 """
 
