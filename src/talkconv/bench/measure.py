@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 Run = Callable[[], object]
 # A first run that takes longer than this counts as a measurement; a shorter one only warms up.
 SLOW = 1.0
-# Fast contestants run at least this often, whatever time they have had.
-ROUNDS_OF_FAST = 15
+# Contestants that take less than FAST seconds run at least this often, whatever time they have had.
+FAST, ROUNDS_OF_FAST = 0.1, 15
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Pace:
     # runs of each contestant, even if they take longer
     least_rounds: int = 3
     # seconds after which a slow contestant need not reach least_rounds
-    enough: float = 45.0
+    enough: float = 30.0
     # a contestant whose single run is predicted to take longer is not run
-    patience: float = 60.0
+    patience: float = 45.0
 
 
 FULL = Pace()
@@ -116,7 +116,7 @@ def measure(
         spent = sum(taken) * repeats[name]
         if not taken or spent >= enough:
             return bool(taken)
-        least = max(least_rounds, 0 if statistics.median(taken) > SLOW else ROUNDS_OF_FAST)
+        least = max(least_rounds, 0 if statistics.median(taken) > FAST else ROUNDS_OF_FAST)
         return len(taken) >= least and spent >= seconds
 
     for _ in range(most_rounds):
