@@ -25,7 +25,7 @@ class Case:
     settings: dict
 
     def doubles(self) -> "Case":
-        """The same numbers in float64: what the definition is asked about."""
+        """Return the same numbers in float64, as arguments of the definition."""
         return Case(self.x.double(), self.left.double(), self.right.double(), self.settings)
 
     def leaves(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -47,7 +47,7 @@ def make_case(
     seed: int = 0,
     **settings,
 ) -> Case:
-    """x of mean 1 and deviation 1; offsets kept away from integer reach, where derivatives jump."""
+    """Make x of mean 1 and deviation 1, and offsets whose reach is not near an integer."""
     generator = torch.Generator().manual_seed(seed)
     shape = (T,) if "cu_seqlens" in settings else (B, T)
     x = 1 + torch.randn(*shape, C, generator=generator, dtype=torch.float64)
@@ -84,7 +84,7 @@ def exact_grads(case: Case, grad_out: Tensor) -> tuple[Tensor, ...]:
 
 
 def assert_exact(actual: Tensor, expected: Tensor, what: str = "result") -> None:
-    """`actual` in its own dtype against `expected` in float64, by the table above."""
+    """Compare `actual` in its own dtype with `expected` in float64, by the table above."""
     assert expected.dtype == torch.float64
     assert actual.shape == expected.shape, f"{what}: {actual.shape} instead of {expected.shape}"
     relative, absolute = TOLERANCES[actual.dtype]

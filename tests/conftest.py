@@ -22,7 +22,7 @@ _ISAS = _KERNEL.available_isas() if _KERNEL else []
 
 @pytest.fixture(params=[*_ISAS, "eager"])
 def implementation(request, monkeypatch):
-    """Each way the operation can run here: every instruction set, and no kernel at all."""
+    """Run a test with every instruction set of this machine, and without a kernel."""
     if request.param == "eager":
         monkeypatch.setattr(cpu, "find_kernel", lambda: None)
         monkeypatch.setattr(implementations, "_warn_no_kernel", lambda: None)
@@ -36,7 +36,7 @@ def implementation(request, monkeypatch):
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real text and with what other people's programs answered."""
+    """Return the folder with real text and with outputs of other programs."""
     folder = os.environ.get("TALKCONV_SHARED")
     if not folder:
         pytest.skip("TALKCONV_SHARED is not set: it names the folder with texts and fixtures")
@@ -45,11 +45,11 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def fixtures(shared) -> Path:
-    """The folder with the answers of other people's programs."""
+    """Return the folder with outputs of other programs."""
     return shared / "fixtures"
 
 
 @pytest.fixture(scope="session")
 def authors(fixtures) -> Path:
-    """Checkpoints of the authors' own networks and what those networks answered."""
+    """Return the folder with checkpoints of the authors' networks and their outputs."""
     return fixtures / "authors"

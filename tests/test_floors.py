@@ -1,4 +1,4 @@
-"""Each floor may use the floors under it and nothing above; this reads the imports and says so."""
+"""Checks by the imports that each floor uses only the floors below it."""
 
 import ast
 from pathlib import Path

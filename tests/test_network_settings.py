@@ -1,4 +1,4 @@
-"""The settings of networks; that they make no impossible network is tested with TaLKConvConfig."""
+"""Tests the settings of networks. Impossible ones are tested with TaLKConvConfig."""
 
 from dataclasses import fields
 

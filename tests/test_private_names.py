@@ -1,4 +1,4 @@
-"""Every private name of another package that `src/` uses stands here, with its reason.
+"""Lists every private name of another package that `src/` uses, with its reason.
 
 Private names may change with any release of their package. This list shows what that could break;
 a name that is not on it fails, and so does an entry that nothing uses any more.
@@ -15,7 +15,7 @@ from tests.private_names import Package, Use
 
 
 class Entry(NamedTuple):
-    """Why a private name is used, and what happens if its package removes or renames it."""
+    """The reason for a private name, and what happens if its package removes or renames it."""
 
     reason: str
     without_it: str

@@ -1,4 +1,4 @@
-"""Pins that stand in two places agree, and the tree in CONTRIBUTING.md is the tree."""
+"""Checks that versions in two places agree, and that CONTRIBUTING.md lists all files."""
 
 import importlib.metadata
 import re

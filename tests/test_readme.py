@@ -1,4 +1,4 @@
-"""What the README and the guide say works as written."""
+"""Tests that the commands and the code of the README and the guide work as written."""
 
 import re
 import shlex
@@ -28,7 +28,7 @@ def text_of(document):
 
 
 def fences(document):
-    """(language, text) of each block, in their order."""
+    """Return (language, text) of each block, in their order."""
     return re.findall(r"^```(\w*)\n(.*?)^```", text_of(document), flags=re.DOTALL | re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def blocks(document, language):
 
 
 def commands(text, start):
-    """The commands of a block that begin with a word; && joins two in a line."""
+    """Return the commands of a block that begin with a word. && joins two in a line."""
     lines = [line.split(" #")[0] for line in text.splitlines()]
     parts = [part.strip() for line in lines for part in line.split("&&")]
     return [part for part in parts if re.search(rf"(^|\| ){start} ", part)]
@@ -76,7 +76,7 @@ def test_the_layer_can_be_used_as_told():
 
 
 def test_a_mixer_can_be_added_as_told(monkeypatch):
-    """The mixer of the guide, under its name, does what tests ask of every mixer."""
+    """The mixer of the guide, under its name, passes the tests of all mixers."""
     from talkconv.layers import blocks as talk_blocks
     from talkconv.layers import make_mixer
     from tests.layers import test_mixer
@@ -107,7 +107,7 @@ def test_a_mixer_can_be_added_as_told(monkeypatch):
 
 
 def test_own_text_can_be_trained_on_as_told(tmp_path, monkeypatch):
-    """Every block of the page in its turn, in an empty folder; only with less text and training."""
+    """Run every block of the page in an empty folder, with less text and less training."""
     from talkconv.cli import app
 
     monkeypatch.chdir(tmp_path)

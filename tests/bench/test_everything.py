@@ -16,7 +16,7 @@ CONSOLE = Console(quiet=True)
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch):
-    """Spare the seconds that drawing takes; test_pictures draws."""
+    """Draw no pictures, which would take seconds. test_pictures tests them."""
     monkeypatch.setattr("talkconv.bench.page.write.save", lambda picture, folder: None)
 
 

@@ -2,7 +2,7 @@ from talkconv.bench.measure import Timing, measure
 
 
 def clock(seconds):
-    """Return a timer and the list of its runs: a busy machine cannot disturb this clock."""
+    """Return a timer and the list of its runs. It does not depend on the machine."""
     turns = []
 
     def timer(run):

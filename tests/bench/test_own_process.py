@@ -15,7 +15,7 @@ def whoami():
 
 
 def ones(count):
-    """Make that many ones, and tell the peak."""
+    """Make a tensor of `count` ones, and return the peak of this run."""
     torch.ones(8)
     return peak_of(lambda: torch.ones(count))
 

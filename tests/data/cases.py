@@ -1,4 +1,4 @@
-"""Raw files that the tests write, and what they prepare from them."""
+"""Raw files for the tests, and functions that prepare them."""
 
 import gzip
 from pathlib import Path
@@ -14,7 +14,7 @@ ENGLISH = ["The dog runs.", "The cat sleeps.", "A dog doesn't sleep."]
 
 
 def write(path: Path, lines: list[str], end: str = "\n") -> Path:
-    """A text file, gzipped if it is called so."""
+    """Write a text file, gzipped if its name ends with .gz."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = "".join(line + end for line in lines).encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
@@ -36,7 +36,7 @@ def write_text(folder: Path) -> Path:
 
 
 def write_segmented(folder: Path) -> Path:
-    """Pairs as others prepare them: tokenized, segmented, with the codes file and two test sets."""
+    """Write pairs that are tokenized and segmented, with the codes file and two test sets."""
     english = ["the do@@ g runs .", "the cat sleep@@ s .", "a do@@ g does n&apos;t sleep ."]
     german = ["der hund läu@@ ft .", "die kat@@ ze schlä@@ ft .", "ein hund schlä@@ ft nicht ."]
     for split in ("train", "valid", "test", "test2017"):
@@ -50,5 +50,5 @@ def write_segmented(folder: Path) -> Path:
 
 
 def left_in(folder: Path) -> list[str]:
-    """Everything in a folder, hidden or not."""
+    """Return all names in a folder, hidden or not."""
     return sorted(path.name for path in folder.iterdir())

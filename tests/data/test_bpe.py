@@ -9,7 +9,7 @@ from talkconv.data.vocabulary import bpe_of_merges
 
 
 def by_recounting(words, limit):
-    """subword-nmt's rule without its bookkeeping: count all pairs anew after every merge."""
+    """Learn merges by subword-nmt's rule, counting all pairs again after every merge."""
     spelled = {word: symbols_of(word) for word in words}
     merges = []
     while len(merges) < limit:

@@ -11,12 +11,12 @@ PAIR = dict(source_lang="de", target_lang="en")
 
 @pytest.fixture(autouse=True)
 def apart(tmp_path, monkeypatch):
-    """The library's caches stay in this test's folder."""
+    """Keep the library's caches in the folder of this test."""
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 
 
 def write_dataset(folder, row, splits=("train", "validation", "test")):
-    """A folder of JSON lines, which the library loads like any dataset."""
+    """Write a folder of JSON lines, which the library loads like any dataset."""
     (folder / "mine").mkdir()
     for split in splits:
         path = folder / "mine" / f"{split}.jsonl"

@@ -7,7 +7,7 @@ from talkconv.data.moses import Moses
 
 @pytest.mark.parametrize("lang", ["de", "en"])
 def test_byte_for_byte_as_moses(shared, lang):
-    """All 1014 lines of each language; there is no line that differs."""
+    """All 1014 lines of each language are equal."""
     raw = (shared / "data" / "multi30k" / f"valid.{lang}").read_bytes().decode()
     expected = (shared / "fixtures" / "tokenizer" / f"valid.tokenized.{lang}").read_bytes().decode()
     moses = Moses(lang, lowercase=True, normalize=True)

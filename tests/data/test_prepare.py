@@ -45,7 +45,7 @@ def small_chunks(monkeypatch):
 
 
 def contents(folder):
-    """All files of a prepared folder; the card says how many seconds it took, which may differ."""
+    """Return all files of a prepared folder, without the seconds in the card, which may differ."""
     files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return {str(p.relative_to(folder)): data for p, data in files.items() if p.name != "data.json"}
 

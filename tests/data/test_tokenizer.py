@@ -33,7 +33,7 @@ def made(**rules):
 
 @pytest.fixture(params=["made", "load_tokenizer", "AutoTokenizer"])
 def tokenizer(request, tmp_path):
-    """As made, and as read back in either way."""
+    """Return the tokenizer as it was made, and as it was loaded in two ways."""
     tokenizer = made()
     if request.param == "made":
         return tokenizer
@@ -143,7 +143,7 @@ def test_a_prompt_is_open():
 
 @pytest.mark.parametrize("kind", ["moses", "none", "bytes"])
 def test_a_continuation_fits_to_its_prompt(kind, tmp_path):
-    """transformers' pipeline decodes new ids alone, and appends their text to the prompt."""
+    """transformers' pipeline decodes only the new ids, and appends their text to the prompt."""
     lines = ["A man doesn't sleep.", "He left, and came back."]
     settings = DataSettings(
         corpus="text", tokenizer=kind, vocabulary=None if kind == "none" else 300

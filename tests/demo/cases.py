@@ -1,4 +1,4 @@
-"""What a demo found, small enough to be made in a moment."""
+"""Small results of a demo, which are made quickly."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: it shows what it should, reacts, fits a phone, and turns dark."""
+"""Tests the page in a real browser: its content, its controls, on a phone, and in the dark."""
 
 import html
 import json
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
 
 
 def ask(folder, script, *flags, width=1100):
-    """What a script says that runs once the page is there."""
+    """Return the result of a script that runs after the page is loaded."""
     text = json.dumps((folder / "index.html").read_text(encoding="utf-8")).replace("</", "<\\/")
     around = folder / "around.html"
     around.write_text(AROUND.format(width=width, text=text, script=script), encoding="utf-8")

@@ -19,7 +19,7 @@ SMALL = """
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A demo that learns nothing, but does all the rest."""
+    """Run a demo with a small network that is trained too briefly to learn anything."""
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "measure_speed", lambda tell: measure_speed((8, 16), 0.001, tell))

@@ -12,7 +12,7 @@ VOID = {"meta", "link", "circle", "br"}
 
 
 class Reader(HTMLParser):
-    """Notes elements and text, and that each element is closed in its turn."""
+    """Collects elements and text, and checks that each element is closed in the right order."""
 
     def __init__(self):
         super().__init__()

@@ -18,7 +18,7 @@ def tokenizer(words=WORDS):
 
 
 def translator(seed: int = 12, **changes):
-    """Ends early, and so writes outputs of many lengths."""
+    """Return a network that ends early, so that its outputs have many lengths."""
     torch.manual_seed(seed)
     model = seq2seq(encoder_vocab_size=29, **changes)
     model.lm_head.weight.data[2] += 0.3 * torch.randn(16)
@@ -35,7 +35,7 @@ def texts(count: int, seed: int = 0) -> list[str]:
 
 
 def make_run(folder: Path, model=None, *, names=("best",), **card) -> Path:
-    """A run folder as training writes it."""
+    """Write a run folder as training does."""
     model = model or translator()
     task = "translation" if model.config.is_encoder_decoder else "language_modelling"
     for name in names:

@@ -40,7 +40,7 @@ def network(prepared: Prepared):
 
 
 def run_on(prepared: Prepared, folder: Path, *, names=("best",), **card) -> Path:
-    """A run folder of an untrained network."""
+    """Write a run folder of an untrained network."""
     for name in names:
         network(prepared).save_pretrained(folder / name)
         prepared.tokenizer().save_pretrained(folder / name)

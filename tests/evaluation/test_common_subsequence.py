@@ -9,7 +9,7 @@ from talkconv.evaluation.common_subsequence import common_length, common_positio
 
 
 def longest(a, b):
-    """The textbook's recursion."""
+    """Return the length of a longest common subsequence, by the usual table."""
     table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i, j in itertools.product(range(len(a)), range(len(b))):
         same = a[i] == b[j]
@@ -18,7 +18,7 @@ def longest(a, b):
 
 
 def way_back(a, b):
-    """The way that ROUGE-1.5.5 takes back through the whole table of lengths."""
+    """Return the positions by ROUGE-1.5.5's way back through the whole table of lengths."""
     lengths = {(i, j): longest(a[:i], b[:j]) for i in range(len(a) + 1) for j in range(len(b) + 1)}
     positions = []
     i, j = len(a), len(b)
@@ -58,7 +58,7 @@ def test_positions_are_those_of_the_whole_table(block, monkeypatch):
 @pytest.mark.parametrize("distinct", [30, 20_000])
 @pytest.mark.parametrize("find", [common_length, common_positions])
 def test_memory_stays_small(find, distinct):
-    """Whole rows for each of 20 000 words, or masks for as many words, are 50 MB."""
+    """All rows of 20 000 words, or masks for as many words, would take 50 MB."""
     random.seed(3)
     a, b = ([f"w{random.randrange(distinct)}" for _ in range(20_000)] for _ in range(2))
     tracemalloc.start()

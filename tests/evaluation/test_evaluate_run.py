@@ -43,7 +43,7 @@ def test_the_report_is_written(translated):
 
 
 def test_tokenized_bleu_compares_words_as_moses_splits_them(translated, monkeypatch):
-    """A network that writes the references, token by token, has all."""
+    """A network that writes the references, token by token, has a score of 100."""
     run = open_run(translated)
     _, references = open_prepared(run.card.data).texts("test")
     ids = [run.tokenizer(text_target=line)["input_ids"][:-1] for line in references]

@@ -21,7 +21,7 @@ def stream(count, seed=0):
 
 
 def naive(model, tokens, block, context):
-    """Token by token, each in a call of its own."""
+    """Compute the loss token by token, each in a separate call."""
     whole = [2, *tokens]
     scored, total = block - context, 0.0
     for at in range(len(tokens)):

@@ -12,7 +12,7 @@ REFERENCES = [f"a{i} b{i} c{i} d{i} e{i} f{i}" for i in range(200)]
 
 
 def worse(every, start=0):
-    """References with one word wrong in every so manieth line."""
+    """Return the references with one wrong word in every `every`-th line."""
     return [
         line.replace("c", "x") if at % every == start else line
         for at, line in enumerate(REFERENCES)

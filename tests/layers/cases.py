@@ -1,4 +1,4 @@
-"""Mixers by name, with every parameter drawn at random, and how close two ways must come."""
+"""Mixers by name with random parameters, and a comparison with tolerances."""
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ TOLERANCE = 2e-6
 
 
 def random_parameters(module: nn.Module, seed: int = 0) -> nn.Module:
-    """No zero bias and no weight of 1, so that no parameter can be forgotten unseen."""
+    """Draw all parameters at random, so that a test fails if code ignores a bias or a weight."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in module.parameters():
         parameter.data = torch.randn(parameter.shape, generator=generator) * 0.4
@@ -34,5 +34,5 @@ def assert_same(actual: Tensor, expected: Tensor, tolerance: float = TOLERANCE) 
 
 
 def no_onednn():
-    """Virtual machines may name bfloat16 instructions that they cannot run, and oneDNN believes."""
+    """Turn oneDNN off. It may use bfloat16 instructions that a virtual machine cannot run."""
     return torch.backends.mkldnn.flags(enabled=False)

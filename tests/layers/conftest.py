@@ -6,7 +6,7 @@ import torch
 
 @pytest.fixture(scope="session")
 def authors(fixtures):
-    """A function that loads by file name what the authors' code answered."""
+    """Return a function that loads outputs of the authors' code by file name."""
 
     def load(name):
         with torch.serialization.safe_globals([Namespace]):

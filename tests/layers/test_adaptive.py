@@ -93,7 +93,7 @@ def test_loss_is_the_log_probability_of_the_target(ignore_index):
 
 
 def test_loss_of_one_band_alone():
-    """Bands that no target needs give no gradient but zeros, and no NaN."""
+    """Bands without targets have gradients of zero, and not NaN."""
     softmax = random_softmax()
     softmax.loss(hidden(5), torch.tensor([1, 2, 3, 4, 5])).backward()
     assert softmax.words[0].grad.abs().max() > 0

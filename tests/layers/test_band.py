@@ -5,7 +5,7 @@ from talkconv.layers.band import BLOCK, convolve
 
 
 def shifted_sums(stream, kernels):
-    """The definition: one shifted copy of the stream for each weight."""
+    """Compute the definition: one shifted copy of the stream for each weight."""
     H, K = kernels.shape[-2:]
     T = stream.shape[1] - K + 1
     heads = stream.unflatten(-1, (H, -1))

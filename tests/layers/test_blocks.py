@@ -49,7 +49,7 @@ def load_authors(block, names, state, prefix):
 
 
 def test_the_authors_language_model(authors):
-    """Gate, pre-norm, no encoder, on adaptive input: the whole network below its softmax."""
+    """This is the whole network without its softmax: gate, pre-norm, no encoder, adaptive input."""
     state, io = authors("lm_adaptive.pt")["model"], authors("lm_adaptive.io.pt")
     embedding = AdaptiveInput(120, 32, cutoffs=[40, 80])
     for band in range(3):
@@ -65,7 +65,7 @@ def test_the_authors_language_model(authors):
 
 
 def test_the_authors_encoder(authors):
-    """No gate, post-norm, padding: rows of padded tokens mean nothing."""
+    """It has no gate, post-norm and padding. The rows of padded tokens are not compared."""
     name = "seq2seq_noglu_separate"
     state, io = authors(f"{name}.pt")["model"], authors(f"{name}.io.pt")
     tokens = io["src_tokens"]
@@ -81,7 +81,7 @@ def test_the_authors_encoder(authors):
 
 
 def copy_to_torch(module, block):
-    """The parameters of a block with attention, into torch's Transformer layer."""
+    """Copy the parameters of a block with attention into torch's Transformer layer."""
     attention, unit = module.self_attn, block.mixer_unit.mixer
     attention.in_proj_weight.data = unit.to_qkv.weight.data
     attention.in_proj_bias.data = unit.to_qkv.bias.data
@@ -272,7 +272,7 @@ def test_heads_over_the_encoder_may_differ():
 
 
 def test_sums_may_go_without_their_norm():
-    """The ablation's first row: sums of up to 7 tokens instead of sevenths of them."""
+    """As in the first row of the ablation, sums of up to 7 tokens are not divided by 7."""
     units = [encoder_block(normalize=normalize).mixer_unit for normalize in (False, True)]
     x = random_tokens(2, 9)
     bias = units[0].out_proj.bias
@@ -289,7 +289,7 @@ def test_blocks_compile_without_a_break(mixer):
 
 
 def test_activations():
-    """Feed-forward of -1 and 2 by hand: swish(v) = v * sigmoid(v)."""
+    """The feed-forward of -1 and 2 is computed by hand: swish(v) = v * sigmoid(v)."""
     values = torch.tensor([[[-1.0, 2.0]]])
     for name, expected in (("swish", [-0.268941, 1.761594]), ("relu", [0.0, 2.0])):
         feed_forward = EncoderBlock(2, 1, 2, 1, 1, activation=name).feed_forward

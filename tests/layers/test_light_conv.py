@@ -17,7 +17,7 @@ def test_equals_fairseq(authors, side, kernel_size):
 
 
 def test_by_hand():
-    """Equal weights: the mean of three tokens, those that do not exist being 0."""
+    """With equal weights, the result is the mean of three tokens. Missing tokens are 0."""
     x = torch.arange(1.0, 6.0).view(1, 5, 1)
     for causal, expected in ((False, [3.0, 6, 9, 12, 9]), (True, [1.0, 3, 6, 9, 12])):
         layer = LightConv(1, heads=1, kernel_size=3, causal=causal)

@@ -1,4 +1,4 @@
-"""What holds for every mixer alike: padding, packing and streaming change nothing."""
+"""Tests of every mixer: padding, packing and streaming change no result."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ every_mixer = pytest.mark.parametrize("kind", MIXERS)
 
 @pytest.fixture(params=[True, False], ids=["grad", "no_grad"])
 def either_way(request):
-    """With gradients a cache is made anew with each step, without it is written in place."""
+    """Run a test with and without gradients. Only without them a cache is written in place."""
     with torch.set_grad_enabled(request.param):
         yield
 
@@ -86,7 +86,7 @@ def test_streams_may_be_padded_on_the_left(either_way, kind, chunks):
 
 @every_mixer
 def test_left_padding_of_the_prompt_alone(either_way, kind):
-    """As in generation: the mask comes with the prompt, steps have none."""
+    """As in generation, the prompt has a mask and later steps have none."""
     mixer = random_mixer(kind)
     x = random_tokens(2, 8)
     mask = torch.arange(5) < torch.tensor([2, 0])[:, None]
@@ -103,7 +103,7 @@ def test_left_padding_of_the_prompt_alone(either_way, kind):
 @every_mixer
 @pytest.mark.parametrize("padded", [False, True])
 def test_beams(either_way, kind, padded):
-    """Open beams, pick among them twice, and go on: as if each had been its own sentence."""
+    """Beams that are started and selected twice give the same as separate sentences."""
     mixer = random_mixer(kind)
     prompt, then, last = random_tokens(2, 6), random_tokens(6, 1, seed=2), random_tokens(4, 2)
     mask = torch.arange(6) < torch.tensor([2, 0])[:, None] if padded else None
@@ -121,7 +121,7 @@ def test_beams(either_way, kind, padded):
 
 @every_mixer
 def test_states_fork(either_way, kind):
-    """A state stays what it was, however many streams go on from it."""
+    """A state does not change when several streams continue from it."""
     mixer = random_mixer(kind)
     x, one, other = random_tokens(2, 5), random_tokens(2, 3, seed=2), random_tokens(2, 3, seed=3)
     _, state = mixer(x, state=mixer.empty_state(2))

@@ -7,7 +7,7 @@ from talkconv.layers import SinusoidalPositions
 
 
 def test_by_hand():
-    """The first token has position 2, after the padding's 1; frequencies run from 1 to 1e-4."""
+    """The first token has position 2, because padding has 1. Frequencies fall from 1 to 1e-4."""
     positions = SinusoidalPositions(6).values(3)
     assert positions.shape == (1, 3, 6)
     expected = [wave(2 * f) for wave in (math.sin, math.cos) for f in (1, 1e-2, 1e-4)]

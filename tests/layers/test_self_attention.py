@@ -73,7 +73,10 @@ def test_padding_outlives_the_cache_that_it_came_in():
 
 
 def test_padding_of_one_stream_is_not_that_of_another():
-    """Two streams go on from one state whose first row has not begun: one pads on, one begins."""
+    """Two streams continue from one state, in which the first row is padding so far.
+
+    One stream pads that row again, and the other one does not.
+    """
     layer = random_mixer("attention")
     x, then = random_tokens(2, 3), random_tokens(2, 2, seed=2)
     waits = torch.tensor([[True], [False]])

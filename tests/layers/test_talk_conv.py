@@ -7,7 +7,7 @@ from tests.layers.cases import assert_same, random_mixer, random_tokens
 
 
 def half_windows(**settings):
-    """A layer of one channel whose every offset is sigmoid(0) = 0.5."""
+    """Return a layer of one channel in which every offset is sigmoid(0) = 0.5."""
     layer = TaLKConv(1, heads=1, **settings)
     nn.init.zeros_(layer.to_offsets.weight)
     return layer

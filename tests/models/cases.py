@@ -24,13 +24,13 @@ def language_model(**changes) -> TaLKConvForCausalLM:
 
 
 def tokens(B: int, T: int, seed: int = 0, vocab_size: int = 23) -> torch.Tensor:
-    """(B, T) words, none of them special."""
+    """Return random words (B, T), without special tokens."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(4, vocab_size, (B, T), generator=generator)
 
 
 def _random(model: nn.Module) -> nn.Module:
-    """Every parameter at random, so that none can hide behind its start of 0 or 1."""
+    """Draw all parameters at random, so that a test fails if code ignores one of them."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():

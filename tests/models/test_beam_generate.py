@@ -20,7 +20,7 @@ from tests.models.cases import language_model, seq2seq, tokens
 
 
 def both(model, *inputs, monkeypatch, **settings):
-    """What our search finds, and what the loop of transformers finds."""
+    """Return the outputs of our search and of transformers' loop."""
     with monkeypatch.context() as patch:
         patch.setattr(GenerationMixin, "_beam_search", refuse)
         ours = model.generate(*inputs, **settings)
@@ -56,7 +56,7 @@ def test_finds_what_transformers_finds(early_stopping, length_penalty, returned,
 
 
 def lively(seed):
-    """A network that ends early and repeats itself."""
+    """Return a network that ends early and repeats itself."""
     torch.manual_seed(seed)
     model = seq2seq()
     model.lm_head.weight.data[2] += 0.3 * torch.randn(16)
@@ -125,7 +125,7 @@ def test_beam_search_finds_what_generate_finds():
 
 
 def log_prob(model, source, output):
-    """Of a whole output, its first token aside: (T,) -> the sum"""
+    """Return the log-probability of an output (T,) after its first token."""
     logits = model(source[None], decoder_input_ids=output[None, :-1]).logits[0]
     return logits.log_softmax(dim=-1).gather(1, output[1:, None]).sum()
 

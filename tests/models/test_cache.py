@@ -87,7 +87,7 @@ def test_beams_are_repeated_and_reordered(mixer):
 
 
 def held(cache):
-    """Bytes that a cache keeps alive, views counted by what they are views of."""
+    """Return the bytes that a cache keeps in memory. Views count with their whole storage."""
     storages = {
         state.tokens.untyped_storage().data_ptr(): state.tokens.untyped_storage().nbytes()
         for state in cache.states

@@ -121,7 +121,7 @@ def test_the_config_of_the_caller_stays_as_it_is():
 
 
 def test_the_trainer_of_transformers_trains_it(tmp_path):
-    """Texts with word 5 are of class 1: a few steps find that out."""
+    """Texts with word 5 belong to class 1. A few steps are enough to learn that."""
     words = tokens(64, 6, vocab_size=20)
     words[:, 2] = torch.where(torch.arange(64) % 2 == 0, 5, 6)
     rows = [

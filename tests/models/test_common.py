@@ -1,7 +1,7 @@
-"""What transformers asks of every model, asked of ours in our own words.
+"""Tests that transformers has for all its models, written for ours.
 
-Its own tests are no part of its package. These follow them; those that have nothing to ask here are
-skipped with their reasons.
+The package of transformers does not contain its tests. These follow them. Tests that do not apply
+to our models are skipped with a reason.
 """
 
 import copy
@@ -92,7 +92,7 @@ def inputs_of(model, labels=False):
 
 
 def tensors_of(value):
-    """All tensors of an output or a tuple, in their order; a cache is none of them."""
+    """Return all tensors of an output or a tuple in their order, without those of a cache."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, ModelOutput):
@@ -168,7 +168,7 @@ def test_automodel_gives_the_states_behind_the_head(name, tmp_path):
 
 @every_network
 def test_no_parameter_is_left_without_a_first_value(name):
-    """Every parameter must be drawn by _init_weights, from memory that holds anything."""
+    """_init_weights must set every parameter, because its memory may hold any values."""
     model = make(name)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -377,7 +377,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(name, reentrant):
 
 @every_network
 def test_frozen_networks_pass_gradients_to_adapters(name):
-    """Adapters ask for gradients at the embeddings, so that checkpointing finds them."""
+    """Adapters need gradients at the embeddings, so that they work with checkpointing."""
     model = make(name).train()
     for parameter in model.parameters():
         parameter.requires_grad = False

@@ -41,7 +41,7 @@ def test_meters_that_training_left_behind_are_passed_over(tmp_path, monkeypatch)
 
 
 class Malicious:
-    """Unpickled by an ordinary unpickler, it creates a file."""
+    """An object that creates a file when an ordinary unpickler reads it."""
 
     def __init__(self, target):
         self.target = target

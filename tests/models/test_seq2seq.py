@@ -123,7 +123,7 @@ def test_no_ngram_is_repeated():
 
 
 def exhaustive(model, source, length):
-    """The best of all translations of `length` words, by total log-probability."""
+    """Return the best of all translations of `length` words, by total log-probability."""
     words = range(model.config.vocab_size)
     start = model.config.decoder_start_token_id
     every = torch.tensor(list(itertools.product(words, repeat=length)))

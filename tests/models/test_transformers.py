@@ -1,4 +1,4 @@
-"""Our networks among other people's tools: Auto classes, pipelines, stop strings and adapters."""
+"""Tests our networks with other tools: Auto classes, pipelines, stop strings and adapters."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def make_text_tokenizer(*, open_ended):
 
 @pytest.fixture(scope="module")
 def model_folder(tmp_path_factory):
-    """The folder of a language model over WORDS, with its tokenizer."""
+    """Return the folder of a language model over WORDS, with its tokenizer."""
     folder = tmp_path_factory.mktemp("model")
     words = make_text_tokenizer(open_ended=True)
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Each mistake of a caller gets its own message: what must hold, what came."""
+"""Tests that each wrong argument has its own message: what must hold, and what was passed."""
 
 import pytest
 import torch
@@ -82,7 +82,7 @@ def test_a_mistake_in_packing_is_named(implementation, mistake):
 
 
 def test_mistakes_do_not_hide_in_compiled_code():
-    """Values are checked when the graph runs: lengths are data there."""
+    """Values are checked when the graph runs, because lengths are data there."""
     torch._dynamo.reset()
 
     @torch.compile(fullgraph=True, backend="aot_eager")

@@ -1,4 +1,4 @@
-"""The operator among PyTorch's own: opcheck, compile, export, autocast, vmap, derivatives."""
+"""Tests the operator with PyTorch's tools: opcheck, compile, export, autocast, vmap, autograd."""
 
 import pytest
 import torch
@@ -109,7 +109,7 @@ def test_export_with_a_dynamic_length():
 
 
 def test_export_decomposes_into_standard_operations():
-    """What an exporter without our operator needs."""
+    """An exporter that does not know our operator needs this."""
     case = make_case(T=9)
     inputs = (case.x, case.left, case.right)
     exported = torch.export.export(Layer(), inputs)
@@ -136,7 +136,7 @@ def test_a_trace_holds_the_operator_and_not_its_result():
 
 
 def test_autocast_keeps_float32_offsets(implementation):
-    """As in a network: x comes in bfloat16 from a projection, the offsets in float32."""
+    """As in a network, x comes in bfloat16 from a projection, and the offsets in float32."""
     case = make_case(T=21)
     leaf = case.x.clone().requires_grad_()
     with torch.autocast("cpu", dtype=torch.bfloat16):

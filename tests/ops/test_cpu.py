@@ -1,4 +1,4 @@
-"""Calls of the CPU kernel: tensors as they may lie in memory, and calls one after the other."""
+"""Tests calls of the CPU kernel: tensors in any memory layout, and calls one after the other."""
 
 import pytest
 import torch

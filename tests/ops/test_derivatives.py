@@ -1,4 +1,4 @@
-"""Every transform of torch.func, and both directions of autograd, against the dense definition."""
+"""Compares all transforms of torch.func and both modes of autograd with the dense definition."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ LENGTHS = torch.tensor([3, 7])
 
 
 def both(settings):
-    """The operation and its definition, as functions of x, left and right."""
+    """Return the operation and its definition as functions of x, left and right."""
     return [
         lambda x, left, right, operation=operation: operation(x, left, right, **settings)
         for operation in (talk_conv, reference.talk_conv)
@@ -66,7 +66,7 @@ def test_forward_derivatives(implementation, case):
 
 
 def test_a_gradient_that_moves(implementation, case):
-    """The forward was plain, and so was an earlier backward."""
+    """Only the gradient has a tangent. The forward and an earlier backward had none."""
     leaves = case.leaves()
     out = talk_conv(*leaves, **case.settings)
     grad, tangent = torch.randn(2, *out.shape, dtype=torch.float64)

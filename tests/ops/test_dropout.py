@@ -1,4 +1,4 @@
-"""Dropout by the compiled kernel: its distribution, its derivatives and its repetition."""
+"""Tests dropout by the compiled kernel: its distribution, its derivatives and its repetition."""
 
 import pytest
 import torch
@@ -108,7 +108,7 @@ def test_no_mask_is_stored():
 
 
 def repeated(x):
-    """One dropout as a function: the same elements in each call."""
+    """Return one dropout as a function, which drops the same elements in each call."""
     torch.manual_seed(3)
     return dropout(x, 0.4)
 

@@ -1,4 +1,4 @@
-"""What the GPU kernels compute: the definition, within the tolerances of all other kernels."""
+"""Tests that the GPU kernels compute the definition, with the tolerances of the other kernels."""
 
 import subprocess
 import sys

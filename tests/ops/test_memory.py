@@ -1,4 +1,4 @@
-"""Large outputs live in memory that is kept and used again; nobody may notice but by the time."""
+"""Tests that large outputs use kept memory again, which must change nothing but the time."""
 
 import multiprocessing
 import re
@@ -28,7 +28,7 @@ def nothing_kept():
 
 
 def call(size=BLOCK, fill=1.0, dtype=torch.float32, **settings):
-    """An output of `size` bytes; with windows of one token it is `fill` everywhere."""
+    """Return an output of `size` bytes. With windows of one token it is `fill` everywhere."""
     channels = 64
     tokens = size // channels // dtype.itemsize
     x = torch.full((1, tokens, channels), fill, dtype=dtype)

@@ -6,7 +6,7 @@ from tests.cases import make_case
 
 
 def stream(case, sizes, state=None, **empty):
-    """All of the case's tokens, in steps of the given sizes."""
+    """Compute all tokens of the case, in steps of the given sizes."""
     B, _, C = case.x.shape
     settings = {k: case.settings[k] for k in ("l_max", "max_offset")}
     state = state or TaLKState.empty(B, C, **settings, dtype=case.x.dtype, **empty)
@@ -34,7 +34,7 @@ def test_steps_equal_all_at_once(implementation, sizes, l_max, max_offset, dtype
 
 
 def test_a_hundred_thousand_tokens():
-    """Nothing drifts and nothing grows."""
+    """The error does not grow, and neither does the memory."""
     case = make_case(B=1, T=100_000, C=4, H=2, l_max=15, r_max=0)
     out, state = stream(case, [1000] * 98 + [1] * 2000)
     torch.testing.assert_close(out, whole(case), rtol=1e-6, atol=1e-6)

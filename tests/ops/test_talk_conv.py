@@ -87,7 +87,7 @@ def test_offsets_in_another_dtype(implementation, dtype, offset_dtype):
 
 
 def test_no_offset_at_all(implementation):
-    """max_offset=0: every token is its own window."""
+    """With max_offset=0, every window is the token itself."""
     case = make_case(max_offset=0.0, normalize=False)
     out, grads = run_with_grads(case, torch.ones_like(case.x))
     assert torch.equal(out, case.x)
@@ -97,7 +97,7 @@ def test_no_offset_at_all(implementation):
 
 @pytest.mark.parametrize("tokens", [37, 38, 513])
 def test_windows_of_whole_tokens(implementation, tokens):
-    """No token counts in part at their edges; windows with one whole side are among them."""
+    """No token counts in part at their edges. Some windows have one such side only."""
     case = make_case(T=tokens, C=128, H=2, l_max=8, r_max=4)
     generator = torch.Generator().manual_seed(2)
     for side, reach in ((case.left, 8), (case.right, 4)):
@@ -110,7 +110,7 @@ def test_windows_of_whole_tokens(implementation, tokens):
 
 
 def test_huge_tokens_leave_windows_without_them_alone(implementation):
-    """Those that begin right after one or end right before it are among them."""
+    """Some of these windows begin right after a huge token or end right before it."""
     case = make_case(T=80, C=128, H=2, l_max=8, r_max=4)
     case.left[..., 0], case.right[..., 0] = 0.5, 0.25
     huge = [40, 51]
@@ -153,7 +153,7 @@ def test_packed_equals_the_definition(implementation):
 
 
 def test_a_result_depends_on_its_own_sequence_only(implementation):
-    """Bit for bit: alone, in a batch, padded, packed among others."""
+    """The bits are the same alone, in a batch, padded, and packed with others."""
     T = 700
     alone = make_case(B=1, T=T, C=96, H=3, l_max=9, r_max=6)
     grad_out = torch.randn_like(alone.x)
@@ -290,7 +290,7 @@ def test_wild_offsets_stay_with_their_token_and_head(implementation, value):
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
 def test_special_values_stay_within_their_windows(implementation, dtype, value):
-    """Running sums alone would carry them on."""
+    """Plain running sums would carry them to later windows."""
     case = make_case(B=1, T=600, C=80, H=2, l_max=5, r_max=3, dtype=dtype)
     calm = exact(case)
     case.x[0, 100, 7] = value
@@ -341,7 +341,7 @@ def test_special_gradients_stay_within_their_windows(implementation):
 
 @pytest.mark.parametrize("tokens", [64, 20_000])
 def test_error_does_not_grow_with_the_length(implementation, tokens):
-    """At most 2e-6 whatever the length; `talkconv bench exactness` goes to a million tokens."""
+    """It is at most 2e-6 at any length. `talkconv bench exactness` goes to a million tokens."""
     case = make_case(B=1, T=tokens, C=8, H=2, l_max=15, r_max=15)
     tail = max(0, tokens - 64)
     out = run(case)[:, tail + 15 :]
@@ -356,7 +356,7 @@ def test_error_does_not_grow_with_the_length(implementation, tokens):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_shapes_equal_the_definition(implementation, seed):
-    """The long grid: shapes, windows and dtypes drawn at random."""
+    """This is the long grid, with random shapes, windows and dtypes."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(low, high):

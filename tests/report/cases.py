@@ -61,7 +61,7 @@ def train(root: Path, plan: Plan, name: str, *, evaluate: bool = True, **trainin
 
 
 def kept(name="run", value=40.0, **changes) -> KeptRun:
-    """What is kept of a run that never was."""
+    """Return a KeptRun with made-up values."""
     score = {"name": SCORE, "value": value, "interval": [value - 1, value + 1], "signature": "s"}
     machine = dict(date="2026-01-02", processor="P", cores=2, threads=1, torch="2", commit="abc")
     about = {"model": "best", "parameters": 4_500_000, "machine": machine}

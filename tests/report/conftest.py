@@ -6,7 +6,7 @@ from tests.report.cases import prepare, read_plan, train, write_plan
 
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory):
-    """A folder with a plan, its data, one finished run and one that was stopped half-way."""
+    """Return a folder with a plan, its data, one finished run and one that was stopped."""
     root = tmp_path_factory.mktemp("report")
     path = write_plan(root)
     prepare(root)
@@ -21,7 +21,7 @@ def workplace(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def reported(workplace, tmp_path_factory):
-    """The results of that folder, which tests must leave as they are."""
+    """Return the results of that folder, which tests must not change."""
     results = tmp_path_factory.mktemp("results")
     report(read_plan(workplace / "plan.toml"), [workplace / "runs"], results)
     return results

@@ -9,7 +9,7 @@ from talkconv.report.children import Children, Stopped
 
 @pytest.fixture
 def program(tmp_path):
-    """A program in the place of talkconv, which a test writes."""
+    """Return a program of the test that replaces talkconv."""
 
     def write(text):
         path = tmp_path / "program.py"

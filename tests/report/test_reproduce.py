@@ -18,7 +18,7 @@ from tests.report.cases import SCORE, prepare, read_plan, write_plan
 
 
 class Here(Children):
-    """Runs commands in this process, which spares the time of importing torch again."""
+    """Runs commands in this process, so that torch need not be imported again."""
 
     def __init__(self, codes=None):
         super().__init__()

@@ -34,7 +34,7 @@ def test_each_reach_is_the_predicted_offset_times_the_greatest_reach():
 
 
 def test_the_windows_are_those_the_layer_sums_over():
-    """What the page tells, put into the definition, gives the layer's output."""
+    """The windows on the page, put into the definition, give the layer's output."""
     model = tiny_model()
     layer = next(module for module in model.encoder.modules() if isinstance(module, TaLKConv))
     seen = []

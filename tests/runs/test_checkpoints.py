@@ -66,7 +66,7 @@ def test_what_fails_leaves_the_folder_before_it(tmp_path):
 
 
 def test_a_disk_that_fills_up_while_a_file_is_written(tmp_path):
-    """The system's own limit of a file's size: torch meets a write that stops midway."""
+    """The system limits the size of a file, so that a write of torch stops in the middle."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))

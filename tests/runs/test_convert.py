@@ -12,7 +12,7 @@ from talkconv.runs.convert import TARGET_TOKENIZER, convert
 
 @pytest.fixture
 def separate(authors):
-    """A checkpoint of two vocabularies: its file, and its dictionaries."""
+    """Return the file and the dictionaries of a checkpoint with two vocabularies."""
     name = authors / "seq2seq_noglu_separate"
     return name.with_suffix(".pt"), [f"{name}.dict.src.txt", f"{name}.dict.tgt.txt"]
 

@@ -23,7 +23,7 @@ def settings_of(**changes):
 
 
 class Markov:
-    """A network whose next word depends on the last one alone. It notes what it was asked."""
+    """A network whose next word depends only on the last one. It records its calls."""
 
     def __init__(self, table=TABLE):
         self.table = table
@@ -41,7 +41,7 @@ class Markov:
 
 
 def every_output(most, penalty=0.0, power=0.5):
-    """The score of each output of up to `most` words after word 0."""
+    """Return the score of each output of up to `most` words after word 0."""
     scored = {}
     for length in range(1, most + 1):
         for words in itertools.product(range(3), repeat=length - 1):

@@ -10,7 +10,7 @@ END = 4
 
 
 class Constant:
-    """A network whose words do not depend on one another. It notes the parents of its rows."""
+    """A network whose words do not depend on one another. It records the parents of its rows."""
 
     def __init__(self):
         self.parents = []

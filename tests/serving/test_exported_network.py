@@ -22,7 +22,7 @@ def language_pair(language_model):
 
 
 def _pair(exported):
-    """The network in PyTorch and the exported one."""
+    """Return the network in PyTorch and the exported one."""
     network = open_run(exported.run, device="cpu").model
     card = ExportCard.read(exported.folder)
     return network, ExportedNetwork(exported.folder / "float32", card.network, threads=1)

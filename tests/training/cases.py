@@ -1,4 +1,4 @@
-"""A tiny prepared folder of each task, and a recipe that trains on it in a second."""
+"""Tiny prepared folders of each task, and recipes that train on them in a second."""
 
 import io
 import os
@@ -44,7 +44,7 @@ def sentences(number: int, seed: int) -> list[str]:
 
 
 def write_prepared(folder: Path, task: str = "translation", rows: int = 40) -> Path:
-    """What `talkconv prepare` would write for random sentences, each the translation of itself."""
+    """Write a prepared folder of random sentences, each the translation of itself."""
     settings = DataSettings(**SETTINGS)
     tokenizer = make_tokenizer(word_backend(Counter(WORDS)), settings)
     folder.mkdir(parents=True)

@@ -16,7 +16,7 @@ def silence() -> Console:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """The folder of a prepared task, made once."""
+    """Return the folder of a prepared task, which is made once."""
     disable_progress_bars()
     disable_progress_bar()
     made = {}
@@ -31,7 +31,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def request_for(tmp_path, prepared):
-    """A request to train a tiny recipe of a task, in a folder of its own."""
+    """Return a function that makes a request to train a tiny recipe, in a new folder."""
 
     def make(task="translation", out="run", **sections):
         path = write_recipe(tmp_path / f"{task}.toml", task, **sections)

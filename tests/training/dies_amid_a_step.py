@@ -1,7 +1,7 @@
 """`talkconv` with a process that is killed in the middle of a step. Run by torchrun.
 
 The process with the number DIES_RANK kills itself, as `kill -9` would, before the second batch of
-step DIES_STEP, in the first life of the run only: a file remembers that it happened.
+step DIES_STEP. It does so only once; a file records that it has happened.
 """
 
 import os

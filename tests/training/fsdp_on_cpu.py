@@ -1,6 +1,6 @@
 """`talkconv train` with training.fsdp on a CPU. Run by torchrun from test_distributed.py.
 
-accelerate shards networks on GPUs alone; told that these processes are such, it shards them here.
+accelerate shards networks only on GPUs, so this tells it that these processes have GPUs.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Kills a run at random moments and lets it go on, until it ends. Run by test_trainer.py.
 
-A process of its own imports everything once and forks: ten beginnings of Python would take longer
-than the ten runs.
+A separate process imports everything once and forks, because starting Python ten times would take
+longer than the ten runs.
 """
 
 import json
@@ -47,7 +47,7 @@ def start(request: Request, began: int) -> int:
 
 
 def slowly(*args, save=torch.save) -> None:
-    """Half of the checkpoint is there by then: a longer moment to be killed at."""
+    """Write slowly, so that a kill can happen while half of the checkpoint is written."""
     save(*args)
     time.sleep(0.02)
 
@@ -62,7 +62,7 @@ def half_written(run: Path) -> list[str]:
 
 
 def wait_for_half_a_checkpoint(run: Path) -> None:
-    """So that one kill strikes there for certain, however slow the machine."""
+    """Wait until half a checkpoint is written, so that one kill surely happens there."""
     deadline = time.monotonic() + 60
     while not half_written(run) and time.monotonic() < deadline:
         time.sleep(0.001)

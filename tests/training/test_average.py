@@ -15,7 +15,7 @@ STEPS = (5, 10, 20, 100)
 
 
 def changed(by):
-    """A network that differs from another of the same kind in all weights."""
+    """Return a network that differs from another of the same kind in all weights."""
     model = translator()
     generator = torch.Generator().manual_seed(by)
     with torch.no_grad():

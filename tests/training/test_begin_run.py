@@ -1,4 +1,4 @@
-"""What may begin or go on in a folder, and what is refused with the cure."""
+"""Tests what may start or continue in a folder, and the errors for everything else."""
 
 import io
 import json

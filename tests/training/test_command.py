@@ -1,4 +1,4 @@
-"""The command: what it says, and what it answers to mistakes."""
+"""Tests the output of the command, and its messages for mistakes."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Two processes on one machine: what torchrun starts, on a CPU."""
+"""Tests two processes of torchrun on one machine, on a CPU."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Processes agree on a name, whatever earlier ones left behind."""
+"""Tests that processes agree on a name, whatever earlier processes left in the store."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Which validation is the best, and when training ends because none was better since."""
+"""Tests which validation is the best, and when training ends without a better one."""
 
 import json
 

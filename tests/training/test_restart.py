@@ -49,7 +49,7 @@ def finish(*launched: subprocess.Popen, timeout: float = 240) -> list[str]:
 
 @pytest.fixture
 def words(tmp_path, prepared):
-    """The command of a run, without the folder that it writes."""
+    """Return the command of a run, without the folder that it writes."""
     path = write_recipe(tmp_path / "tiny.toml", **SECTIONS)
     return ["train", path, "--data", prepared(), "--out"]
 

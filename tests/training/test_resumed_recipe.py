@@ -1,4 +1,4 @@
-"""A recipe file that was edited, and other changes of a run that goes on."""
+"""Tests resumed runs with an edited recipe file and with other changes."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ SHORT = dict(max_steps=2, validate_every=2, save_every=2)
 
 @pytest.fixture
 def begun(request_for):
-    """A run of two steps, which the command line has given another log_every."""
+    """Return a run of two steps whose log_every was changed on the command line."""
     request = request_for(training=SHORT)
     first = Request(request.recipe, ["training.log_every=1"], request.data, request.out)
     run(first)
@@ -25,7 +25,7 @@ def begun(request_for):
 
 
 def edit(request, **sections):
-    """Edit the recipe file of a request, whose other settings stay."""
+    """Change some settings in the recipe file of a request."""
     write_recipe(
         Path(request.recipe), **{**sections, "training": {**SHORT, **sections.get("training", {})}}
     )

@@ -1,4 +1,4 @@
-"""What a run learns, and that no accident changes it."""
+"""Tests what a run learns, and that interruptions do not change it."""
 
 import io
 import json
@@ -70,7 +70,7 @@ def test_training_learns(request_for):
 
 
 def test_accumulated_batches_are_one_large_batch(request_for):
-    """Each token weighs the same, in whichever of the accumulated batches it stands."""
+    """Each token has the same weight in any of the accumulated batches."""
     # Adam's first step is the sign of the gradient, be it as small as rounding
     changes = dict(max_steps=1, log_every=1, warmup_steps=0, optimizer="nag", learning_rate=0.1)
     model = dict(dropout=0.0)

@@ -17,7 +17,7 @@ from tests.training.cases import write_recipe
 
 @pytest.fixture
 def network(tmp_path, prepared):
-    """A recipe's fresh network, and its data."""
+    """Return a new network of a recipe, and its data."""
 
     def make(task="translation", **sections):
         recipe = read_recipe(write_recipe(tmp_path / "tiny.toml", task, **sections))
@@ -28,7 +28,7 @@ def network(tmp_path, prepared):
 
 
 def one_by_one(model, data) -> float:
-    """The loss by its definition: row by row, without padding or batches."""
+    """Compute the loss by its definition, row by row, without padding or batches."""
     total, tokens = 0.0, 0
     examples = examples_of(data.split("valid"))
     for row in range(len(examples.lengths[0])):

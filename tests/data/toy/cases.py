@@ -1,4 +1,4 @@
-"""Meanings put into both languages, beside what a person would say."""
+"""Meanings with their sentences in both languages, written by a person."""
 
 from talkconv.data.toy import lexicon as words
 from talkconv.data.toy.lexicon import EVERY, OWN, THE, THIS, A, noun

@@ -1,4 +1,4 @@
-"""Against paradigms written out by hand, as a school grammar has them."""
+"""Compares forms with tables written by hand, as in a school grammar."""
 
 import pytest
 

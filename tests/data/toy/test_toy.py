@@ -31,7 +31,7 @@ def test_seeds_differ_and_repeat():
 
 
 def test_another_process_says_the_same():
-    """With other hash values: an order that hangs on them would show."""
+    """The other process has other hash values, so the order must not depend on them."""
     script = (
         "from talkconv.data import toy\n"
         "for pair in toy.generate({'test': 200})['test']: print(pair.source, pair.target, sep='|')"

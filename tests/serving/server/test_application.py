@@ -1,4 +1,4 @@
-"""What a server answers: over a real socket, with a network that only pretends."""
+"""Tests the answers of a server over a real socket, with a fake network."""
 
 import json
 import re
