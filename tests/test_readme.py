@@ -75,7 +75,7 @@ def test_the_layer_can_be_used_as_told():
     assert names["block"].mixer_unit.mixer.l_max == 15
 
 
-def test_a_mixer_can_be_added_as_told(monkeypatch):
+def test_a_mixer_can_be_added_as_the_guide_says(monkeypatch):
     """The mixer of the guide, under its name, passes the tests of all mixers."""
     from talkconv.layers import blocks as talk_blocks
     from talkconv.layers import make_mixer
@@ -106,7 +106,7 @@ def test_a_mixer_can_be_added_as_told(monkeypatch):
     assert block(names["x"]).shape == (2, 9, 8)
 
 
-def test_own_text_can_be_trained_on_as_told(tmp_path, monkeypatch):
+def test_own_text_can_be_trained_on_as_the_guide_says(tmp_path, monkeypatch):
     """Run every block of the page in an empty folder, with less text and less training."""
     from talkconv.cli import app
 

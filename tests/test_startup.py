@@ -81,7 +81,7 @@ def test_refusals_import_nothing_heavy(folder, words, said):
     assert imported == []
 
 
-def test_a_run_that_is_there_already_is_refused_without_them(folder):
+def test_an_existing_run_is_refused_without_heavy_imports(folder):
     """Planning a run reads its card, its checkpoints and its data."""
     (folder / "run").mkdir()
     card = {"task": "translation", "recipe": "toy", "generation": {}, "format": 1}

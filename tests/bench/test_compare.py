@@ -33,7 +33,7 @@ def lost(before, after, most=0.2):
 BEFORE = parts(ours=1.0, fused=5.0, lstm=50.0)
 
 
-def test_a_loss_is_found_and_a_gain_is_none():
+def test_slower_timings_are_losses_and_faster_ones_are_not():
     assert lost(BEFORE, parts(ours=1.3, fused=5.0, lstm=50.0)) == ["TaLK"]
     assert lost(BEFORE, parts(ours=0.7, fused=5.0, lstm=50.0)) == []
     assert lost(BEFORE, parts(ours=1.15, fused=5.0, lstm=50.0)) == []
@@ -122,7 +122,7 @@ def test_check_fails_on_a_loss_that_repeats(tmp_path, measured):
     assert measured == []
 
 
-def test_check_forgives_what_does_not_repeat(tmp_path, measured):
+def test_check_ignores_a_loss_that_does_not_repeat(tmp_path, measured):
     folder = tmp_path / "committed"
     written(folder, BEFORE)
     measured[:] = [row_of(ours=1.4, fused=5.0, lstm=50.0), row_of(ours=1.0, fused=5.0, lstm=50.0)]

@@ -25,7 +25,7 @@ def test_contestants_take_turns():
     assert "ss" not in rounds[4:]
 
 
-def test_a_slow_first_run_counts_and_enough_is_enough():
+def test_a_slow_first_run_counts_and_no_run_follows_after_enough_seconds():
     timer, turns = clock({"slow": 7.0})
     timings = measure({"slow": lambda: "slow"}, seconds=1, least_rounds=3, enough=14, timer=timer)
     assert timings["slow"].runs == len(turns) == 2

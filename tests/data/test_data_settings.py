@@ -50,7 +50,7 @@ def test_words_and_vocabulary_are_apart():
     assert DataSettings(corpus="pairs", tokenizer="none", vocabulary=9).tokenizer == "none"
 
 
-def test_settings_of_older_folders_mean_what_they_meant():
+def test_settings_of_older_folders_keep_their_meaning():
     old = DataSettings(corpus="pairs").as_dict()
     for name in ("tokenizer", "codes", "protected"):
         old.pop(name)

@@ -54,7 +54,7 @@ def test_talks_keep_their_text_and_lose_their_facts(tmp_path):
     assert list(corpus.splits) == ["train", "test"]
 
 
-def test_the_test_set_is_all_five_in_a_row(tmp_path):
+def test_the_test_set_consists_of_all_five_sets(tmp_path):
     rows = list(iwslt14(write_iwslt(tmp_path), SETTINGS).splits["test"].rows(Reading()))
     assert rows[0] == ("TED.dev2010 de 's first & best.", "TED.dev2010 en 's first & best.")
     assert [row[0].split(" ")[0] for row in rows[::2]] == TESTS

@@ -64,7 +64,7 @@ def test_many_unknown_words_are_told_with_the_cure(tmp_path, settings, cure):
     assert f"% of the tokens of valid are <unk>: {cure}" in text
 
 
-def test_words_that_are_unknown_in_the_text_are_no_fault_of_the_vocabulary(tmp_path):
+def test_words_that_are_unk_in_the_text_are_not_counted_as_unknown(tmp_path):
     raw = tmp_path / "raw"
     for split in ("train", "valid"):
         write(raw / f"{split}.txt", ["ab <unk> <unk> c"])

@@ -118,7 +118,7 @@ def test_pointing_at_a_token_shows_its_reach(folder):
         assert weight == pytest.approx(max(0, min(1, 1 + reach - abs(token - j))), abs=1e-6)
 
 
-def test_a_tap_on_a_row_does_the_same_and_the_decoder_looks_back_only(folder):
+def test_a_tap_on_a_row_shows_its_window_and_a_decoder_looks_back_only(folder):
     seen = ask(
         folder,
         """
@@ -170,7 +170,7 @@ def test_it_fits(folder, width):
     assert seen == {"over": 0, "tiny": []}
 
 
-def test_it_is_dark_where_the_reader_wants_it_dark(folder):
+def test_the_page_follows_the_dark_mode_of_the_system(folder):
     def lightness(*flags):
         colours = ask(
             folder,

@@ -75,7 +75,7 @@ def test_what_was_found_is_told(read):
     assert "talkconv doctor > a.txt" in read.texts["next"]
 
 
-def test_the_data_survives_whatever_the_sentences_are(read):
+def test_sentences_with_html_in_them_are_kept_as_data(read):
     data = json.loads(read.texts["data"])
     assert [one["text"] for one in data["sentences"]] == ["Die Frau ruft an.", "</script> & <b>"]
     assert data["sentences"][0]["encoder"] == findings().sentences[0]["encoder"]

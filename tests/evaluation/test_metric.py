@@ -25,7 +25,7 @@ def test_the_mean_of_samples_is_the_sum():
     assert abs(mean - numbers.sum()) < 4 * 6.5
 
 
-def test_equal_lines_have_no_interval_to_speak_of():
+def test_equal_lines_have_an_interval_of_one_point():
     low, high = score(RougeMetric("ROUGE-1"), ["a b"] * 9, ["a c"] * 9, interval=True).interval
     assert low == pytest.approx(50)
     assert high == pytest.approx(50)

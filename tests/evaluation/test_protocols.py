@@ -5,7 +5,7 @@ from talkconv.evaluation.protocols import PROTOCOLS, metrics_of
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_protocol_gives_all_to_the_reference(protocol):
+def test_a_reference_has_the_full_score_in_every_protocol(protocol):
     lines = ["The quick brown fox jumps .", "Well-known dogs sleep here ."]
     for metric in metrics_of([protocol], lines):
         assert score(metric, lines, lines).value == pytest.approx(100)

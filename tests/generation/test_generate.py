@@ -44,7 +44,7 @@ def test_the_recipes_settings_are_the_defaults_and_options_change_them(run, tmp_
     assert len(changed[0].split()) == 4
 
 
-def test_scores_and_numbers_of_lines_stand_before(run, tmp_path):
+def test_scores_and_numbers_of_lines_come_before_the_output(run, tmp_path):
     file = tmp_path / "in"
     file.write_text("w1 w2\n\nw3\n")
     found = [line.split("\t") for line in lines_of(run, file, n_best=2, scores=True)]

@@ -271,7 +271,7 @@ def test_heads_over_the_encoder_may_differ():
     assert (block.mixer_unit.mixer.heads, block.cross_attention.heads) == (HEADS, 6)
 
 
-def test_sums_may_go_without_their_norm():
+def test_sums_can_be_left_without_normalization():
     """As in the first row of the ablation, sums of up to 7 tokens are not divided by 7."""
     units = [encoder_block(normalize=normalize).mixer_unit for normalize in (False, True)]
     x = random_tokens(2, 9)

@@ -58,7 +58,7 @@ def test_picked_beams_have_room_for_their_steps():
     assert after.cache is picked.cache
 
 
-def test_padding_outlives_the_cache_that_it_came_in():
+def test_padding_is_kept_when_the_cache_grows():
     layer = random_mixer("attention")
     x = random_tokens(2, 200)
     mask = torch.arange(200) < torch.tensor([7, 0])[:, None]

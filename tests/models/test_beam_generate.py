@@ -223,7 +223,7 @@ def test_greedy_search_is_a_beam_of_one(monkeypatch):
     assert len(lengths) > 1
 
 
-def test_explicit_defaults_stay_on_the_fast_road(monkeypatch):
+def test_settings_with_their_default_values_use_our_search(monkeypatch):
     both(
         seq2seq(),
         tokens(2, 5),

@@ -70,7 +70,7 @@ def test_generates_the_same_with_and_without_a_cache():
         assert runs[0] == runs[1]
 
 
-def test_goes_on_from_a_cache_of_the_callers():
+def test_generation_continues_from_a_given_cache():
     model = language_model()
     words = tokens(1, 6)
     whole = model.generate(words, max_new_tokens=8, min_new_tokens=8)

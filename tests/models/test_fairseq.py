@@ -27,7 +27,7 @@ def test_reads_both_formats_of_torch(tmp_path, zipped):
     assert checkpoint.weights["w"].dtype == torch.float32
 
 
-def test_meters_that_training_left_behind_are_passed_over(tmp_path, monkeypatch):
+def test_progress_meters_in_a_checkpoint_are_ignored(tmp_path, monkeypatch):
     meters = types.ModuleType("fairseq.meters")
     meters.AverageMeter = type("AverageMeter", (), {"__module__": "fairseq.meters"})
     monkeypatch.setitem(sys.modules, "fairseq", types.ModuleType("fairseq"))

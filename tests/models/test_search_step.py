@@ -34,7 +34,7 @@ def test_a_row_goes_on_from_its_parent():
 
 
 @torch.no_grad()
-def test_all_log_probabilities_and_rows_that_go_on_by_themselves():
+def test_all_log_probabilities_of_rows_without_parents():
     model, words = language_model(), tokens(2, 6)
     _, step = model.begin_search(words.numpy())
     first = step.log_probs(words.numpy(), None)

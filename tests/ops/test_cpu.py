@@ -21,7 +21,7 @@ def inputs_of(case):
     return case.x, case.left, case.right, *numbers, True, None, None
 
 
-def test_what_differs_is_not_mistaken_for_the_same():
+def test_calls_with_other_settings_give_other_results():
     case = make_case(B=2, T=12, C=12, H=3)
     first = talk_conv(case.x, case.left, case.right, **case.settings)
     for change in (dict(l_max=2), dict(r_max=1), dict(max_offset=0.5), dict(normalize=False)):
@@ -94,7 +94,7 @@ def test_a_missing_side_is_like_one_of_zeros():
 
 
 @pytest.mark.parametrize("wrong", [True, 1.0])
-def test_what_equals_an_int_is_still_no_int(wrong):
+def test_numbers_that_equal_an_int_are_refused(wrong):
     case = make_case(l_max=1)
     talk_conv(case.x, case.left, case.right, **case.settings)
     with pytest.raises(TypeError, match="l_max must be an int"):
@@ -108,7 +108,7 @@ def test_errors_come_every_time():
             talk_conv(case.x[..., :11].contiguous(), case.left, case.right, **case.settings)
 
 
-def test_tensors_that_are_not_what_lies_in_memory():
+def test_negated_and_zero_tensors_without_memory_of_their_own():
     case = make_case()
     want = talk_conv(-case.x, case.left, case.right, **case.settings)
     negated = torch._neg_view(case.x)

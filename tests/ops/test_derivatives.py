@@ -65,7 +65,7 @@ def test_forward_derivatives(implementation, case):
     torch.testing.assert_close(tangent, wanted)
 
 
-def test_a_gradient_that_moves(implementation, case):
+def test_a_gradient_with_a_tangent(implementation, case):
     """Only the gradient has a tangent. The forward and an earlier backward had none."""
     leaves = case.leaves()
     out = talk_conv(*leaves, **case.settings)
@@ -136,7 +136,7 @@ def test_steps(implementation):
 
 
 @pytest.mark.parametrize("transform", [torch.func.jacfwd, torch.func.grad])
-def test_the_compiler_refuses_what_it_would_get_wrong(transform):
+def test_unsupported_transforms_are_errors_in_compiled_code(transform):
     case = make_case()
     torch._dynamo.reset()
     loss = loss_of(both(case.settings)[0])

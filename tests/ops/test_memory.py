@@ -158,7 +158,7 @@ def test_gradients_come_from_kept_memory_too():
     assert memory.kept_bytes() == 2 * BLOCK
 
 
-def test_no_memory_is_torchs_error_to_raise(monkeypatch):
+def test_if_no_memory_can_be_kept_torch_allocates_the_output(monkeypatch):
     def refuse(*args, **kwargs):
         raise OSError("Cannot allocate memory")
 

@@ -109,7 +109,7 @@ def test_windows_of_whole_tokens(implementation, tokens):
     assert_exact(grad_x, exact_grads(case, grad_out)[0], "grad_x")
 
 
-def test_huge_tokens_leave_windows_without_them_alone(implementation):
+def test_huge_tokens_do_not_change_windows_without_them(implementation):
     """Some of these windows begin right after a huge token or end right before it."""
     case = make_case(T=80, C=128, H=2, l_max=8, r_max=4)
     case.left[..., 0], case.right[..., 0] = 0.5, 0.25

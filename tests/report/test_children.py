@@ -66,7 +66,7 @@ def test_a_command_that_ctrl_c_ended_stops_the_others(program):
         children.call(["talkconv", "train"], **place)
 
 
-def test_a_command_does_not_hear_the_terminal(program):
+def test_a_command_gets_no_ctrl_c_from_the_terminal(program):
     children, place = program("import os; print(os.getsid(0) == os.getpid())")
     children.call(["talkconv", "x"], **place)
     assert place["log"].read_text() == "True\n"

@@ -12,7 +12,7 @@ def test_a_lock_is_held_by_one_alone(tmp_path):
         assert again is not None
 
 
-def test_a_child_that_outlives_us_holds_it_on(tmp_path):
+def test_a_child_process_keeps_the_lock_after_its_parent_ended(tmp_path):
     wait = "import sys; sys.stdin.read()"
     with locked(tmp_path / "lock") as held:
         child = subprocess.Popen(

@@ -21,7 +21,7 @@ def test_means_and_whole_sentences_worked_out_by_hand():
     assert found["whole"] == [3 / 4, 2 / 4]
 
 
-def test_a_decoder_need_not_see_what_is_not_there_yet():
+def test_a_decoder_covers_the_whole_sentence_with_all_tokens_so_far():
     sums = _Sums(4, 0)
     sums.add(layer([[0, 1, 1]], [[0, 0, 0]], r_max=0))
     assert sums.mean()["whole"] == [pytest.approx(2 / 3, abs=1e-4)]

@@ -94,7 +94,7 @@ def test_sources_are_cut_as_in_training(request_for):
     assert card.generation.reading_at_most(10**6) == card.generation
 
 
-def test_a_kill_before_the_last_network_had_its_name_is_made_good(request_for):
+def test_a_missing_last_network_is_written_again_when_a_run_goes_on(request_for):
     request = request_for(training=dict(max_steps=3))
     run(request)
     shutil.rmtree(request.out / "last")
@@ -102,7 +102,7 @@ def test_a_kill_before_the_last_network_had_its_name_is_made_good(request_for):
     assert same(weights(request.out / "last"), weights(request.out / "checkpoints/checkpoint-3"))
 
 
-def test_a_kill_before_the_card_was_written_is_a_new_beginning(request_for):
+def test_a_run_killed_before_its_card_was_written_starts_again(request_for):
     request = request_for(training=dict(max_steps=2))
     run(request)
     card, recipe = request.out / "run.json", (request.out / "recipe.toml").read_text()

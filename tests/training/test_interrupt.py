@@ -20,7 +20,7 @@ def test_the_first_signal_is_noted_and_the_second_stops_at_once(number):
     assert signal.getsignal(number) is before
 
 
-def test_one_of_many_processes_is_told_twice():
+def test_a_patient_process_ignores_the_second_signal():
     said = []
     with Interrupt(lambda: said.append("stopping"), patient=True) as interrupt:
         os.kill(os.getpid(), signal.SIGINT)

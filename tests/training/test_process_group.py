@@ -49,6 +49,6 @@ def test_a_process_alone_waits_for_nobody():
 
 
 @pytest.mark.parametrize(("rank", "other"), [(0, "process 1 of 2"), (1, "the first process")])
-def test_who_does_not_come_is_named_with_the_cure(rank, other):
+def test_a_missing_process_is_named_with_the_cure(rank, other):
     with pytest.raises(TimeoutError, match=f"{other} did not connect: torchrun must be started on"):
         agree_on_name(dist.HashStore(), rank, 2, timedelta(seconds=0.05))

@@ -144,7 +144,7 @@ def test_a_wrong_override_is_told_what_is_right(override, message):
         read_recipe("toy", [override])
 
 
-def test_a_recipe_that_is_not_there_is_told_which_there_are(tmp_path):
+def test_a_missing_recipe_is_an_error_that_lists_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match="no recipe is called 'iwslt14': did you mean 'iwslt14_de"):
         read_recipe("iwslt14")
     with pytest.raises(

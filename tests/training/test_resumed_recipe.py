@@ -67,7 +67,7 @@ def test_without_a_change_nothing_changes(begun):
         ),
     ],
 )
-def test_a_change_that_cannot_count_is_refused_by_its_name(begun, sections, message):
+def test_a_change_that_a_run_cannot_follow_is_refused_by_its_name(begun, sections, message):
     edit(begun, **sections)
     with pytest.raises(ValueError, match=message):
         run(go_on(begun))
@@ -83,13 +83,13 @@ def test_the_command_line_decides_against_the_file(begun):
     assert run(go_on(begun)).step == 4
 
 
-def test_a_change_is_named_by_the_settings_that_it_stands_for(begun):
+def test_a_changed_mixer_is_named_by_the_settings_that_it_sets(begun):
     edit(begun, model=dict(mixer="light"))
     with pytest.raises(ValueError, match=r"started with model.encoder_mixer = talk, and "):
         run(go_on(begun))
 
 
-def test_a_run_of_an_older_version_asks_for_what_it_cannot_know(begun):
+def test_a_run_of_an_older_version_asks_for_settings_that_differ(begun):
     (begun.out / ORIGIN).unlink()
     with pytest.raises(
         ValueError,
@@ -101,7 +101,7 @@ def test_a_run_of_an_older_version_asks_for_what_it_cannot_know(begun):
     assert run(go_on(begun)).step == 3
 
 
-def test_a_run_of_an_older_version_goes_on_if_it_is_its_file(request_for):
+def test_a_run_of_an_older_version_goes_on_with_an_unchanged_recipe(request_for):
     request = request_for(training=SHORT)
     run(request)
     (request.out / ORIGIN).unlink()

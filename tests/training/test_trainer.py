@@ -222,7 +222,7 @@ def test_patience_waits_for_a_score_above_0_and_ties_are_broken_by_loss(request_
     assert best == [2, 4, 6, 8, 10, 12, 14, 16]
 
 
-def test_patience_may_be_given_and_taken_on_the_way(request_for, monkeypatch):
+def test_patience_may_change_when_a_run_goes_on(request_for, monkeypatch):
     request = request_for(training=dict(validate_every=2, validate_by="bleu", max_steps=4))
     scores(monkeypatch, (5, 1), (4, 1), (3, 1), (2, 1), (1, 1))
     run(request)
@@ -243,7 +243,7 @@ def test_weights_of_another_network_are_refused(request_for):
         run(go_on(request, "training.max_steps=5"))
 
 
-def test_other_intervals_on_the_way_are_followed_without_a_warning(request_for, caplog):
+def test_new_intervals_take_effect_without_a_warning_when_a_run_goes_on(request_for, caplog):
     request = request_for(training=dict(max_steps=4))
     run(request)
     changes = ["log_every=1", "validate_every=3", "save_every=5", "max_steps=8"]

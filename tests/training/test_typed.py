@@ -26,7 +26,7 @@ from talkconv.training.typed import typed
         (True, bool, True),
     ],
 )
-def test_what_fits_is_made_what_the_setting_wants(value, annotation, expected):
+def test_values_are_converted_to_the_type_of_the_setting(value, annotation, expected):
     result = typed(value, annotation, "a.b")
     assert result == expected
     assert type(result) is type(expected)
