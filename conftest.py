@@ -1,4 +1,4 @@
-"""What the tests and the examples in docstrings share."""
+"""Settings that the tests and the examples in docstrings share."""
 
 import os
 

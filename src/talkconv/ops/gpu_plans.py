@@ -41,7 +41,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How the kernels cut their work, for one dtype and one number of channels a head.
+    """The sizes into which kernels divide their work, for a dtype and the channels of a head.
 
     A sequence must give the same bits wherever it stands, so nothing here depends on the batch or
     on the length. Nothing is tuned at run time.
@@ -134,7 +134,7 @@ class Sort:
 
 @dataclass(frozen=True)
 class Sequences:
-    """Where sequences begin and end: padded, with or without lengths, or packed."""
+    """The begins and ends of sequences, which are padded, with or without lengths, or packed."""
 
     tokens: int  # rows of the results along time
     count: int

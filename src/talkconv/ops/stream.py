@@ -25,7 +25,7 @@ class StreamTail:
 
     @property
     def reach(self) -> int:
-        """How many tokens of the past the next token needs."""
+        """The number of past tokens that the next token needs."""
         raise NotImplementedError
 
     def reorder(self: Tail, index: Tensor) -> Tail:

@@ -34,7 +34,7 @@ def sum_dtype(x: Tensor) -> torch.dtype:
 
 
 class Reach(NamedTuple):
-    """How far windows reach to one side: `whole` tokens, and one more by `part` in [0, 1)."""
+    """The reach to one side: `whole` tokens, and one more with weight `part` in [0, 1)."""
 
     whole: Tensor  # int64
     part: Tensor

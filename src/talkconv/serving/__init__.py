@@ -1,1 +1,1 @@
-"""From a trained run to something people use: the export, its runtime without torch, the server."""
+"""Exports and serves trained networks: the export, its runtime without torch, and the server."""

@@ -1,4 +1,4 @@
-"""`talkconv export`: a trained network as ONNX files, checked before they are published."""
+"""`talkconv export` writes a trained network as ONNX files, and checks them before it publishes."""
 
 import shutil
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """What to export, where to, and what to check it on."""
+    """A request to export a network: the network, the new folder, and the text for the check."""
 
     run: Path
     folder: Path

@@ -48,20 +48,20 @@ class NetworkShape:
 
     @property
     def is_encoder_decoder(self) -> bool:
-        """Tell whether the network has an encoder: it translates or summarizes."""
+        """Return whether the network has an encoder, and so translates or summarizes."""
         return bool(self.encoder_l_max)
 
 
 @dataclass(frozen=True)
 class ExportCard:
-    """What the runtime must know about an export."""
+    """The facts about an export that the runtime needs."""
 
     # the card of the run that was exported
     run: RunCard
     network: NetworkShape
     # the version of talkconv that wrote the export
     version: str
-    # what was checked, and what it gave; for people
+    # the checks and their results, for people to read
     checks: dict[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
@@ -102,7 +102,7 @@ class ExportCard:
 
 
 def is_export(folder: Path) -> bool:
-    """Tell whether `talkconv export` wrote the folder."""
+    """Return whether `talkconv export` wrote the folder."""
     return (folder / CARD).is_file()
 
 
@@ -121,5 +121,5 @@ def network_folder(folder: Path, name: str | None = None) -> Path:
 
 
 def fastest_network(folder: Path) -> str | None:
-    """Return int8 if an export has it; None, the network that the card names, if it has not."""
+    """Return int8 if an export has it. Otherwise return None, which means the default network."""
     return INT8 if INT8 in networks_of(folder) else None

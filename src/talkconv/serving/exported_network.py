@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from talkconv.search.network import Floats, Forbidden, Ints
 from talkconv.serving.export_card import DECODER, ENCODER, NetworkShape
 
-# A step of t tokens takes memory that grows with t * t, so that longer prompts come in pieces.
+# The memory of a step of t tokens grows with t * t, so longer prompts are read in pieces.
 MOST_TOKENS = 128
 
 Value = Any  # onnxruntime.OrtValue, which has no types
@@ -200,9 +200,9 @@ def log_softmax(logits: Floats) -> Floats:
 def _session(path: Path, threads: int | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
-    # idle threads would otherwise burn the cores that the other graph, or the server, needs
+    # Otherwise idle threads would keep the cores busy that the other graph or the server needs.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    # warnings of the optimizer are for those who write graphs
+    # The warnings of the optimizer are for authors of graphs.
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(

@@ -1,4 +1,4 @@
-"""Raw text to token ids and back, without transformers: Moses, subwords, special tokens."""
+"""Turns raw text into token ids and back, without transformers: Moses, subwords, special tokens."""
 
 import json
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class TextCodec:
         # the settings of the tokenizer, under the name that transformers gives them
         self.init_kwargs = config
         self.backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        # a name of a special word within a text is text, where the tokenizer says so
+        # if the tokenizer says so, the name of a special word within a text is ordinary text
         self.backend.encode_special_tokens = bool(config.get("split_special_tokens"))
         self._rules = _rules_of(config)
         self._eos, self._pad = (str(config[name]) for name in ("eos_token", "pad_token"))
-        # A language model's: ids that do not begin with the end of a line continue a text.
+        # In a language model, ids that do not begin with </s> continue a text.
         self._is_open_ended = bool(config.get("open_ended"))
 
     def __call__(self, text: str) -> dict[str, list[int]]:
@@ -68,7 +68,7 @@ class TextCodec:
         return self._rules[1].words(text)
 
     def _continues(self, ids: Sequence[int]) -> bool:
-        """Tell whether ids continue a text, so that a space may belong before them."""
+        """Return whether ids continue a text, so that a space may be needed before them."""
         pad = self.backend.token_to_id(self._pad)
         first = next((token for token in ids if token != pad), self.eos_token_id)
         return self._is_open_ended and first != self.eos_token_id

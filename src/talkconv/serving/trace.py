@@ -41,7 +41,7 @@ def _write(graph: DecoderGraph | EncoderGraph, path: Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what the exporter says about its own insides: torchvision, deprecated classes."""
+    """Hide the exporter's messages about torchvision and deprecated classes."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

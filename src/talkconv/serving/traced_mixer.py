@@ -1,4 +1,4 @@
-"""TaLKConv in operations that ONNX has, for tensors of any shape.
+"""TaLKConv written in operations of ONNX, for tensors of any shape.
 
 The kernels of `talkconv.ops` are not part of ONNX, and the plain PyTorch form works on blocks whose
 number depends on the length. Here an encoder's layer reads its windows from one running sum over
@@ -18,7 +18,7 @@ from talkconv.layers.talk_conv import TaLKConv
 
 @dataclass(frozen=True)
 class TracedState:
-    """The past of a decoder's layer, as the graph takes it in and gives it out.
+    """The past of a decoder's layer, which is an input and an output of the graph.
 
     `tokens` (P, H, L, R) are the L last tokens of P rows, the newest last. `parents` (rows,) says
     which of them each row of the step continues. `start` (rows,) is the number of tokens before.
@@ -35,7 +35,7 @@ class TracedState:
 
 
 class TracedMixer(nn.Module):
-    """Takes the place of a TaLKConv while a network is exported.
+    """Replaces a TaLKConv while a network is exported.
 
     `reach` holds how many tokens each token of the last call looked at, as the page shows it: left
     and right (B, T, H) in tokens.

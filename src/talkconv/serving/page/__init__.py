@@ -1,4 +1,4 @@
-"""What the pages of the demo and of the server share: a style sheet, and the windows explorer."""
+"""The style sheet and the windows explorer, which the pages of the demo and the server share."""
 
 from functools import lru_cache
 from pathlib import Path

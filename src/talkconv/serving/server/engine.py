@@ -1,4 +1,4 @@
-"""What a server asks a network: ids of a text, outputs for a batch, windows over a sentence."""
+"""The calls of a server to a network: ids of a text, outputs for a batch, windows of a sentence."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Windows = Callable[[str, list[int], list[int]], Look | DecoderLook]
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How outputs are generated; sentences with equal options are read together."""
+    """The options of an output. Sentences with equal options share a batch."""
 
     n_best: int = 1
     # settings of generation that differ from the network's own, by name
@@ -54,7 +54,7 @@ class Engine:
 
     @property
     def has_windows(self) -> bool:
-        """Tell whether the network has windows to look at."""
+        """Return whether the network has windows to show."""
         return self._windows is not None
 
     def encode(self, text: str) -> list[int]:

@@ -9,7 +9,7 @@ _KEY = Field(default=None, max_length=1000, description="The key, if the server 
 
 
 class _Request(BaseModel):
-    """What all requests have in common; fields that are not known are ignored."""
+    """The common base of all requests. Unknown fields are ignored."""
 
     model_config = ConfigDict(strict=False, extra="ignore")
 
@@ -82,6 +82,6 @@ class OutputAnswer(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """What went wrong."""
+    """The answer to a request that failed."""
 
     error: str

@@ -142,13 +142,13 @@ def _sentences(line: str, lang: str) -> list[str]:
 
 
 def _begins(rest: str) -> bool:
-    """Tell whether a text may begin a sentence: with no small letter after quotes or brackets."""
+    """Return whether a text may begin a sentence: no small letter follows quotes or brackets."""
     first = rest.lstrip("\"'“‘«„([¿¡")[:1]
     return bool(first) and not first.islower()
 
 
 def _is_abbreviation(before: str, lang: str) -> bool:
-    """Tell whether the last word's full stop may stand within a sentence, as of "Dr." and "A."."""
+    """Return whether the last word's full stop may be within a sentence, as in "Dr." and "A."."""
     word = before.split()[-1]
     if not word.endswith("."):
         return False
