@@ -117,7 +117,7 @@ class Reader(ast.NodeVisitor):
         dotted = self.dotted(node)
         if dotted is not None and not self.is_own(dotted):
             if any(map(is_private, dotted.split("."))):
-                # the chain is one name: its beginnings are no other ones
+                # the whole chain is one name, so its first parts are not visited
                 self.note(dotted, node)
             return
         if is_private(node.attr):

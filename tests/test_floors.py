@@ -8,7 +8,7 @@ import pytest
 import talkconv
 
 ROOT = Path(talkconv.__file__).parent
-# A room may import the rooms named here; torch and the standard library go without saying.
+# A folder may import the folders named here, torch and the standard library.
 MAY_IMPORT = {
     "ops": set(),
     "layers": {"ops"},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HEAVY = ("torch", "transformers", "datasets")
-# It runs the command line with the given words and writes which packages it has imported.
+# It runs the command line with the given words and prints the packages that were imported.
 CODE = f"""
 import json, sys
 from talkconv.__main__ import main

@@ -41,7 +41,7 @@ def test_slower_timings_are_losses_and_faster_ones_are_not():
 
 def test_a_slower_machine_is_no_loss():
     assert lost(BEFORE, parts(ours=2.0, fused=10.0, lstm=100.0)) == []
-    # nor does a faster machine hide one
+    # a faster machine does not hide a loss
     assert lost(BEFORE, parts(ours=1.0, fused=2.5, lstm=25.0)) == ["TaLK"]
 
 

@@ -50,7 +50,7 @@ def test_contestants_that_do_not_fit_together_take_turns_in_their_own_processes(
     row = measure_row(["quick", "slow"], lambda name: None, alone, together if fits else None, pace)
     assert turns == ["quick", "slow", "quick", "quick"]
     assert row["timings"]["quick"]["runs"] == 3
-    # one run is enough of a slow one
+    # one run of a slow contestant is enough
     assert row["timings"]["slow"]["runs"] == 1
 
 

@@ -74,6 +74,6 @@ def test_segmentation_of_subword_nmt(shared):
     backend = bpe_of_merges(characters, merges)
     for line, wanted in zip(corpus, expected, strict=True):
         subwords = backend.encode(line, add_special_tokens=False).tokens
-        # subword-nmt marks what goes on, not what ends
+        # subword-nmt marks subwords that do not end a word
         marked = [s.removesuffix("</w>") if s.endswith("</w>") else f"{s}@@" for s in subwords]
         assert marked == wanted.split()

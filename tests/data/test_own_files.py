@@ -40,7 +40,7 @@ def test_further_test_sets(tmp_path):
     for split in ("train", "valid", "test2017", "test_coco"):
         for lang in ("de", "en"):
             write(tmp_path / f"{split}.{lang}", [f"{split} {lang}"])
-    # these belong to others
+    # these files are not of this corpus
     for name in ("test2017.fr", "testing", "test.en.bak", "test2018.en.txt"):
         write(tmp_path / name, ["x"])
     found = rows_of(pairs(tmp_path, PAIRS))

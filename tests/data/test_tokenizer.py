@@ -67,7 +67,7 @@ def test_each_side_has_its_language(tokenizer):
     assert tokenizer.decode_tokenized(both["labels"]) == "A man doesn &apos;t sleep ."
     assert tokenizer.tokenized_text("doesn't") == "doesn &apos;t"
     assert tokenizer.tokenized_text("geht's", "de") == "geht &apos; s"
-    # and text_target leaves no trace
+    # text_target does not change later calls
     assert tokenizer("geht's")["input_ids"] == tokenizer("geht 's")["input_ids"]
 
 

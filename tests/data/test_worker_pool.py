@@ -15,7 +15,7 @@ def test_one_process_and_many_agree():
         expected = [math.sqrt(n) for n in range(50)]
         assert list(one.run(math.sqrt, range(50))) == expected
         assert list(two.run(math.sqrt, iter(range(50)))) == expected
-        # mistakes come through
+        # errors are raised in the parent
         with pytest.raises(ValueError, match=r"math domain|nonnegative"):
             list(two.run(math.sqrt, [1, 2, -1]))
         assert list(two.run(math.sqrt, [4, 9])) == [2, 3]

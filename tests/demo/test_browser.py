@@ -22,7 +22,7 @@ FLAGS = """
     --disable-background-networking --disable-component-update --disable-sync
     --disable-dev-shm-usage --virtual-time-budget=5000 --window-size=1300,1000
 """
-# the page stands in a frame of the width to be tried; what `script` returns is written out
+# the page is in a frame of the tested width; the result of `script` is printed
 AROUND = """<!doctype html><meta charset="utf-8">
 <iframe id="frame" style="width:{width}px;height:900px;border:0"></iframe>
 <pre id="result"></pre>

@@ -17,8 +17,8 @@ from talkconv.evaluation.rouge import (
     rouge_metrics,
 )
 
-# what ROUGE-1.5.5 printed for fixtures/rouge; it averages over random samples, which alone
-# moves the second digit after the point
+# the output of ROUGE-1.5.5 for fixtures/rouge; it is a mean over random samples, and this alone
+# changes the second digit after the point
 ORIGINAL = {"ROUGE-1": 47.598, "ROUGE-2": 24.558, "ROUGE-L": 39.422}
 
 

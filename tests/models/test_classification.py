@@ -100,7 +100,7 @@ def test_the_encoder_of_a_translation_is_kept(shared, auto, tmp_path):
     assert model.config.vocab_size == network.encoder.embed_tokens.num_embeddings
     direct = type(model).from_pretrained(tmp_path / "translation", num_labels=4)
     assert torch.equal(direct.encoder(words)[0], network.encoder(words)[0])
-    # the classifier that comes of it is a network of its own
+    # the saved classifier can be loaded by itself
     model.save_pretrained(tmp_path / "classifier")
     read = auto.from_pretrained(tmp_path / "classifier")
     assert torch.equal(read(words).logits, model(words).logits)

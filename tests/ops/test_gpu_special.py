@@ -85,7 +85,7 @@ def test_the_largest_numbers_change_their_own_windows_only(dtype, way):
     for values in (case.x, grad_out):
         values[0, 5, 3] = values[0, -2, 1] = largest
         values[0, 16, 3] = -largest
-        # two of them have a mean, but no sum, in their own dtype; float64 has none to compare with
+        # the mean of two such numbers fits into their dtype, but their sum does not
         values[0, 20:22, 0] = largest if dtype != torch.float64 else 1
     assert_exact(run(case), exact(case))
     grads = run_backward(case, grad_out)

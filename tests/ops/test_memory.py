@@ -183,7 +183,7 @@ def test_threads_do_not_get_in_each_others_way():
     for thread in threads:
         thread.join()
     assert not wrong
-    # a thread's last output lives until its next one is there
+    # the last output of a thread is freed only when the next one exists
     assert BLOCK <= memory.kept_bytes() <= 12 * BLOCK
 
 

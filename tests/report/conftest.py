@@ -13,7 +13,7 @@ def workplace(tmp_path_factory):
     plan = read_plan(path)
     train(root, plan, "tiny-talk")
     train(root, plan, "tiny-attention", max_steps=6, evaluate=False)
-    # it is to be trained for longer than it was
+    # its max_steps is larger than the steps that were done
     recipe = root / "runs" / "tiny-attention" / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("max_steps = 6", "max_steps = 12"))
     return root

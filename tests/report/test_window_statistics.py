@@ -12,7 +12,7 @@ def test_means_and_whole_sentences_worked_out_by_hand():
     sums = _Sums(4, 4)
     # three tokens, two heads: the first head sees all from the middle token alone
     sums.add(layer([[0, 1, 2], [0, 0, 0]], [[1, 1, 0], [2, 1, 0]]))
-    # one token is a whole sentence to everybody
+    # if a sentence has one token, every window covers it
     sums.add(layer([[3], [4]], [[0], [0]]))
     found = sums.mean()
     assert found["left"] == [6 / 4, 4 / 4]

@@ -11,7 +11,7 @@ import talkconv
 from talkconv.cli import app
 from tests.serving.cases import LINES
 
-# Lets Python find these packages nowhere, as if they were not installed.
+# Makes Python fail to import these packages, as if they were not installed.
 BLOCK = """
 import sys
 from importlib.machinery import PathFinder

@@ -91,7 +91,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.waitstatus_to_exitcode(status) == 0:
-            # it was quicker than the kill: it ends once more, and that is all
+            # the run ended before the kill; it is started once more and ends at once
             break
         struck.append({"half_written": half_written(request.out)})
     finish(start(request, began))

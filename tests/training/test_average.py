@@ -56,7 +56,7 @@ def test_the_mean_is_a_model_like_the_others(run):
         1,
         29,
     )
-    # what shares weights still does
+    # tied weights are still tied
     assert opened.model.lm_head.weight is opened.model.decoder.embed_tokens.weight
     assert opened.tokenizer("w1")["input_ids"] == [5, 2]
 
@@ -142,7 +142,7 @@ def test_the_command(run):
     answer = command(run, "--last", 2)
     assert answer.exit_code == 0, answer.output
     assert "the mean of 2 checkpoints, checkpoint-20 to checkpoint-100" in answer.stdout
-    # nobody asked to use it
+    # the mean is not used by default
     assert RunCard.read(run).model == "best"
 
 

@@ -30,7 +30,7 @@ def two_processes(*words) -> subprocess.CompletedProcess:
 
 def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prepared, silence):
     sections = dict(
-        # chance is part of it: each batch has its own, whichever process it comes to
+        # dropout must be the same: its random numbers depend on the batch, not on the process
         model=dict(dropout=0.2, offset_dropout=0.1),
         training=dict(max_steps=8, log_every=1, validate_every=4, validate_by="bleu"),
     )
@@ -42,9 +42,9 @@ def test_two_processes_train_like_one_with_twice_the_accumulation(tmp_path, prep
     train_two = ["talkconv", "train", path, "--data", prepared(), "--out", out]
     done = two_processes(*train_two, "training.accumulation=2", "training.max_steps=4")
     assert done.returncode == 0, done.stderr
-    # one process says it, once
+    # only one process prints it
     assert done.stdout.count("from step 0 to 4") == 1
-    # another number of processes goes on with it
+    # another number of processes can resume it
     train_run(
         Request(alone.recipe, [*alone.overrides, "training.max_steps=8"], alone.data, out, True),
         silence,
@@ -76,7 +76,7 @@ def test_a_network_spread_over_processes_trains_and_goes_on_like_a_whole_one(
         changes = ["training.fsdp=true", f"training.max_steps={steps}"]
         done = two_processes("tests.training.fsdp_on_cpu", path, prepared(), two, *changes)
         assert done.returncode == 0, done.stderr
-    # it was sharded indeed
+    # the network was really sharded
     assert (two / "checkpoints" / "checkpoint-8" / "pytorch_model_fsdp.bin").exists()
     assert_same_log(alone.out, two)
     names = [sorted(path.name for path in (run / "last").iterdir()) for run in (alone.out, two)]

@@ -38,7 +38,7 @@ def test_all_processes_get_one_name_in_each_of_their_lives(order):
 def test_a_process_that_died_while_they_agreed_is_ignored():
     store = dist.HashStore()
     (first, _) = agree(store, 2, [0, 1])
-    # the next life ended after the second process had answered
+    # a process of an earlier restart answered and was then killed
     store.set("answer/1", first + "of the dead")
     names = agree(store, 2, [1, 0])
     assert names[0] == names[1] != first

@@ -36,7 +36,7 @@ def test_a_change_of_the_file_counts(begun):
     outcome = run(go_on(begun))
     assert outcome.step == 4
     assert outcome.recipe.generation.num_beams == 3
-    # what the command line had said stays, and is not asked for again
+    # the earlier change of the command line stays, and need not be given again
     assert outcome.recipe.training.log_every == 1
     assert read_toml(begun.out / RECIPE)["training"]["max_steps"] == 4
     assert run(go_on(begun)).step == 4
@@ -79,7 +79,7 @@ def test_the_command_line_decides_against_the_file(begun):
     outcome = run(go_on(begun, *changes))
     assert outcome.step == 4
     assert outcome.recipe.training.log_every == 2
-    # the file has been seen as it is now: it is refused no longer
+    # the run now knows the edited file, so it is not refused again
     assert run(go_on(begun)).step == 4
 
 

@@ -55,7 +55,7 @@ def test_a_run_of_each_task_has_everything_in_its_folder(task, request_for):
         assert open_run(request.out, model).model.config.use_cache
     last = checkpoints.checkpoints_of(request.out)[-1]
     assert same(weights(request.out / "last"), weights(last))
-    # no file that would have to be trusted to be read
+    # there is no pickle in the folder
     assert not list(request.out.rglob("*.bin")) + list(request.out.rglob("*.pth"))
 
 
@@ -159,7 +159,7 @@ def test_a_full_disk_ends_training_with_the_checkpoint_before(request_for, monke
 
 
 def test_early_stopping(request_for):
-    # at a rate of nothing no validation is better than the first
+    # with a learning rate of almost 0, no validation is better than the first
     still = dict(learning_rate=1e-30, warmup_from=0.0, validate_every=2, patience=2)
     request = request_for(training=still)
     said = io.StringIO()
