@@ -34,7 +34,7 @@ def test_it_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "reads exports of format 1, got 2: export the run anew"),
+        ({"format": 2}, "reads exports of format 1, got 2: export the run again"),
         ({"colour": "red"}, "must not have a key 'colour'"),
         ({"network": {"dim": 8}}, "must be the card of an export"),
         ({"run": None}, "must be the card of an export"),

@@ -63,7 +63,9 @@ def read_lines(
     except FileNotFoundError:
         raise ValueError(f"{path} must be a text file, and does not exist") from None
     except (gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} must be a whole gzip file, got {error}: fetch it anew") from error
+        raise ValueError(
+            f"{path} must be a whole gzip file, got {error}: download it again"
+        ) from error
 
 
 def _lines(path: Path, raw: BinaryIO, reading: Reading, may_be_empty: bool) -> Iterator[str]:

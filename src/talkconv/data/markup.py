@@ -17,7 +17,7 @@ def read_segments(path: Path, reading: Reading) -> Iterator[str]:
     """
     found = _SEGMENT.findall("\n".join(read_lines(path, reading)))
     if not found:
-        raise ValueError(f"{path} must hold <seg> elements, and has none: fetch it anew")
+        raise ValueError(f"{path} must hold <seg> elements, and has none: download it again")
     for text in found:
         # The preparation that the paper follows writes the plain apostrophe here, too.
         yield " ".join(html.unescape(text).replace("’", "'").split())

@@ -111,10 +111,12 @@ def open_prepared(folder: Path | str) -> Prepared:
             f"--raw DIR --out {folder}"
         ) from None
     except ValueError as error:
-        raise ValueError(f"{folder / CARD} must be JSON, got {error}: prepare it anew") from error
+        raise ValueError(f"{folder / CARD} must be JSON, got {error}: prepare it again") from error
     found = card.get("format") if isinstance(card, dict) else None
     if found != FORMAT:
-        raise ValueError(f"{folder / CARD} must have format {FORMAT}, got {found}: prepare it anew")
+        raise ValueError(
+            f"{folder / CARD} must have format {FORMAT}, got {found}: prepare it again"
+        )
     return Prepared(folder, card)
 
 

@@ -65,7 +65,7 @@ def read_codes(path: Path) -> list[Pair]:
     if version.strip() != _VERSION:
         raise ValueError(
             f"{path} must be a codes file of subword-nmt that begins with {_VERSION!r}, got "
-            f"{version[:40]!r}: learn it anew with subword-nmt 0.2 or later"
+            f"{version[:40]!r}: learn it again with subword-nmt 0.2 or later"
         )
     merges: list[Pair] = []
     for number, line in enumerate(lines, start=2):

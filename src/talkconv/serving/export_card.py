@@ -69,7 +69,7 @@ class ExportCard:
         if self.format != FORMAT:
             raise ValueError(
                 f"this version reads exports of format {FORMAT}, got {self.format}: "
-                "export the run anew, or use the version of talkconv that wrote it"
+                "export the run again, or use the version of talkconv that wrote it"
             )
         if self.network.is_encoder_decoder == (self.run.task == LANGUAGE_MODELLING):
             raise ValueError(f"a network for {self.run.task} must fit its layers, got others")
