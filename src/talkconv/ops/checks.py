@@ -1,4 +1,4 @@
-"""Checks of what a caller passes. Each message says what must hold, what came and the cure."""
+"""Checks the arguments of a call. A message says what must hold, what was passed and the cure."""
 
 import itertools
 import math

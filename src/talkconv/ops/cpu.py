@@ -16,8 +16,9 @@ from talkconv.ops.windows import scale_of
 _DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
 _LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
 
-# The structs of csrc/api.h as bytes. ctypes structures would take as long to fill as 10 tokens take
-# to sum. A call has 4 tensors forward and 7 backward, with two strides and one address each.
+# The structs of csrc/api.h as bytes. Filling ctypes structures would take as long as the sums of 10
+# tokens. A call has 4 tensors in the forward and 7 in the backward, each with two strides and an
+# address.
 _CALL = {count: struct.Struct(f"@7q2d2q4i{2 * count}q") for count in (4, 7)}
 _DROPOUT = struct.Struct("@qQd2i")
 _ADDRESSES = {count: struct.Struct(f"@{count}q") for count in (4, 7)}
@@ -135,9 +136,9 @@ def _kernel() -> Kernel:
 
 
 def _if_read(side: Tensor, max_tokens: int, instead: Tensor) -> Tensor:
-    """Return the side, or `instead` if the kernel does not read it because it reaches nowhere.
+    """Return the side, or `instead` if its windows reach no token, so that it is not read.
 
-    This saves copying an expanded tensor of zeros into rows.
+    This avoids a copy of an expanded tensor of zeros.
     """
     return side if max_tokens else instead
 

@@ -1,8 +1,8 @@
-"""Derivatives of every order, and the rules by which torch.func's transforms take them.
+"""Derivatives of every order, and the rules for the transforms of torch.func.
 
 The operation is linear in x and piecewise linear in the offsets, so a derivative is the operation
-again plus the tokens at the edges of the windows. Each rule stands here once: the autograd
-Functions and the registered operators use the same functions.
+again plus the tokens at the edges of the windows. Each rule is written once: the autograd Functions
+and the registered operators use the same functions.
 """
 
 import inspect
@@ -211,8 +211,8 @@ class _TalkConvBackward(torch.autograd.Function):
         return grads[0] + grad_x, grads[1] + offsets[0], grads[2] + offsets[1]
 
 
-# torch binds the arguments of forward() at each call. It finds this signature there, and otherwise
-# computes it anew, which takes as long as the sums of 10 tokens.
+# torch binds the arguments of forward() at each call. Without this attribute it would compute the
+# signature each time, which takes as long as the sums of 10 tokens.
 for _function in (_TalkConv, _TalkConvBackward):
     vars(_function)["forward"].__func__.__signature__ = inspect.Signature(
         [inspect.Parameter("inputs", inspect.Parameter.VAR_POSITIONAL)]

@@ -1,4 +1,4 @@
-"""Dropout that stores no mask: its backward draws the same decisions from the same seed again.
+"""Dropout that stores no mask: its backward drops the same elements again, by the same seed.
 
 In a training step on a CPU, drawing masks one number after the other took a sixth of the time, and
 each mask took as much memory as its input.
@@ -19,9 +19,9 @@ _MOST_SEEDS = 2**63 - 1
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Set each element to 0 with probability p and scale the others by 1 / (1 - p).
 
-    It is called as torch.nn.functional.dropout is, and takes its seed from torch's generator.
-    PyTorch's own dropout runs on other devices, under compilers and torch.func, and where no kernel
-    was built.
+    It is called like torch.nn.functional.dropout, and takes its seed from torch's generator.
+    PyTorch's own dropout is used on other devices, in compilers and torch.func, and without a
+    compiled kernel.
 
     >>> _ = torch.manual_seed(0)
     >>> dropout(torch.ones(100_000), 0.25).unique()
@@ -54,7 +54,7 @@ def _drop_again(x: Tensor, p: float, seed: int) -> Tensor:
     if _can_run(x):
         out: Tensor = _Dropout.apply(x, p, seed)  # type: ignore[no-untyped-call]
         return out
-    # x belongs to a transform, or somebody records its operators: they need a mask
+    # A transform or a tracer needs ordinary operators, so multiply with a mask.
     mask = cpu.dropout(torch.ones(x.shape, dtype=x.dtype), p, seed)
     return x * mask
 

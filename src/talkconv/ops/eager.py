@@ -1,10 +1,10 @@
-"""The operation in plain PyTorch operations, O(T): it runs where no kernel was built.
+"""The operation in plain PyTorch operations, O(T). It is used if there is no compiled kernel.
 
-Running sums start anew with every block of tokens, as in the kernels, so that rounding does not
-grow with the sequence. talk_conv() and talk_conv_backward() can be traced, and torch.export
-decomposes the operator into them. Their running sums carry NaN and infinities on to the end of a
-block; the functions that end in `_confined` keep these within the windows that hold them, which
-takes a look at the values. The compiled kernel does the same in csrc/repair.h.
+Running sums start again with every block of tokens, as in the kernels, so that rounding errors do
+not grow with the sequence. talk_conv() and talk_conv_backward() can be traced, and torch.export
+decomposes the operator into them. Their running sums carry NaN and infinities to the end of a
+block. The functions with `_confined` in their names keep these within the windows that contain
+them; for that they must read the values. The compiled kernel does the same in csrc/repair.h.
 """
 
 import math
@@ -101,7 +101,7 @@ def talk_conv_backward_confined(
     def grad_x(values: Tensor) -> Tensor:
         return talk_conv_backward(values, x.to(values.dtype), left, right, *settings)[0]
 
-    # the gradient of an offset is made from its own token alone, so it needs no such care
+    # the gradient of an offset depends only on its own token, so it needs no repair
     return _confined(grad_x, grad_out.to(x.dtype)), *grads[1:]
 
 
@@ -182,7 +182,7 @@ def _padded_backward(
         grad_out, x, left, right, l_max, r_max, max_offset, normalize, lengths, None
     )
 
-    # tokens outside a block add to it where their windows reach into it
+    # tokens outside a block add to it if their windows reach into it
     reach_left, reach_right, block = _block_sizes(T, l_max, r_max, max_offset)
     before, after = reach_right + 1, reach_left + 1
     wide = sum_dtype(x)

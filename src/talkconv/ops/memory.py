@@ -1,9 +1,9 @@
-"""The memory of large outputs: it is kept when an output dies, and used again for the next one.
+"""Keeps the memory of large outputs when they are freed, and uses it for later outputs.
 
-The C library returns large blocks to the system when they are freed. The next output then pays a
+The C library returns large blocks to the system when they are freed. The next output then has a
 page fault for each of its pages, which can take twice as long as its sums. PyTorch keeps the memory
-of GPUs in the same way, for the same reason. It matters for inference with large outputs; a
-training step is neither faster nor larger for it.
+of GPUs in the same way, for the same reason. This helps inference with large outputs. A training
+step becomes neither faster nor larger.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _kept: dict[int, list[mmap.mmap]] = {}
 
 
 class _Lease(weakref.ref[memoryview]):
-    """A reference to the view that an output's storage holds; the block is free when it ends."""
+    """A reference to the view that an output's storage holds. Its block is free after the view."""
 
     __slots__ = ("block",)
     block: mmap.mmap

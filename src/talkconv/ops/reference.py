@@ -1,4 +1,4 @@
-"""The definition, dense and slow: every kernel is tested against it.
+"""The definition of the operation, dense and slow. Every kernel is tested against it.
 
 It uses the weights of the windows and not running sums, so that it cannot share a kernel's mistake.
 It takes O(T^2) memory and is meant for tests and for reading.

@@ -1,11 +1,11 @@
-"""The three roads of a call, and how one is chosen.
+"""The three roads, or ways, of a call, and the choice between them.
 
-- Nothing wants a derivative and nothing records operators: the kernel is called directly. This
+- If no derivative is wanted and nothing records operators, the kernel is called directly. This
   saves the cost of autograd and of the dispatcher, about half of a call at 10 tokens.
-- Autograd, forward mode or torch.func want derivatives: one torch.autograd.Function carries all the
-  rules that they need. A registered operator has no forward derivatives and none in torch.func.
+- If autograd, forward mode or torch.func want derivatives, one torch.autograd.Function has all the
+  rules. A registered operator has no forward derivatives, and no derivatives in torch.func.
 - torch.compile, torch.export, tracing, dispatch modes, tensor subclasses and devices without a
-  kernel: the registered operator. Its rules are the same functions as those of the Function.
+  kernel use the registered operator. Its rules are the same functions as those of the Function.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def take(
     tensors: tuple[Tensor, ...],
     *inputs: Any,
 ) -> _Result:
-    """Call one of three equal functions with `inputs`, as the leading `tensors` of them need it."""
+    """Call one of three equivalent functions with `inputs`. The `tensors` of them decide which."""
     if needs_operator(tensors):
         return operator(*inputs)
     if needs_derivatives(tensors):
@@ -70,7 +70,7 @@ def is_transformed() -> bool:
 def _has_memory(values: Tensor) -> bool:
     """Return False for a batch of gradients from autograd.grad(is_grads_batched=True).
 
-    Such a tensor has no memory of its own, and only the dispatcher can take it apart.
+    Such a tensor has no memory of its own, and only the dispatcher can split it.
     """
     try:
         values.data_ptr()

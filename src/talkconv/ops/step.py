@@ -45,7 +45,7 @@ class TaLKState(StreamTail):
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> "TaLKState":
-        """Make the state before the first token. crop() can take back up to `rollback` tokens."""
+        """Make the state before the first token. crop() can later remove `rollback` tokens."""
         check_reach("l_max", l_max)
         check_max_offset(max_offset)
         check_reach("rollback", rollback)

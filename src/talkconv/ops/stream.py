@@ -18,9 +18,9 @@ class StreamTail:
 
     # (B, reach + up to `rollback`, C), the newest last; zeros stand before the first token
     tokens: Tensor
-    # how many tokens crop() can take back at most
+    # the largest number of tokens that crop() can remove
     rollback: int
-    # how many tokens the stream has had
+    # the number of tokens that the stream has read
     seen: int
 
     @property
@@ -29,17 +29,17 @@ class StreamTail:
         raise NotImplementedError
 
     def reorder(self: Tail, index: Tensor) -> Tail:
-        """Return a state whose row k is row index[k] of this one, as when beams are chosen."""
+        """Return a state in which row k is row index[k] of this one, to select beams."""
         return _replaced(self, tokens=self.tokens.index_select(0, index))
 
     def repeat(self: Tail, n: int) -> Tail:
-        """Return a state with each row repeated n times, B -> n * B, as when beams are opened."""
+        """Return a state with n adjacent copies of each row, B -> n * B, to start n beams."""
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         return _replaced(self, tokens=self.tokens.repeat_interleave(n, dim=0))
 
     def crop(self: Tail, tokens: int) -> Tail:
-        """Return the state as it was before the last `tokens` tokens."""
+        """Return the state before the last `tokens` tokens."""
         most = min(self.tokens.shape[1] - self.reach, self.seen)
         if not 0 <= tokens <= most:
             raise ValueError(
@@ -57,7 +57,7 @@ class StreamTail:
         stream = torch.cat((self.tokens, x), dim=1)
         rows = min(self.reach + self.rollback, stream.shape[1])
         kept = stream[:, stream.shape[1] - rows :]
-        # a view would keep all of a long prefill alive
+        # a view would keep the memory of a whole long prompt
         kept = kept.clone() if stream.shape[1] > 2 * rows else kept
         window = stream[:, stream.shape[1] - x.shape[1] - self.reach :]
         return window, _replaced(self, tokens=kept, seen=self.seen + x.shape[1])

@@ -37,7 +37,7 @@ def talk_conv(
     lengths: Tensor | None = None,
     cu_seqlens: Tensor | None = None,
 ) -> Tensor:
-    """Sum x over a window of its own for each token and head; on the CPU, in O(T) for any window.
+    """Sum x over a separate window for each token and head. On the CPU it is O(T) for any window.
 
     x (B, T, C), left and right (B, T, H) in [0, max_offset] -> (B, T, C). A window reaches
     left * l_max tokens back and right * r_max ahead; r_max=0 is causal, and right may then be None.

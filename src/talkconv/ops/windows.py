@@ -55,7 +55,7 @@ class Reach(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """The token on one side of each window that counts in part; moving the offset moves it."""
+    """The token on one side of each window that counts in part. It depends on the offset."""
 
     token: Tensor  # (..., T, H), its position in the tensor
     moves: Tensor  # bool, (..., T, H): the token exists and the reach moves with its offset
@@ -123,7 +123,7 @@ def offset_grads(
     lengths: Tensor | None,
     cu_seqlens: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients to left and right: what each edge token adds as its edge moves."""
+    """Return the gradients to left and right. They depend on the tokens at the windows' edges."""
     scale = scale_of(l_max, r_max, normalize)
     wide = sum_dtype(x)
     grads = by_head(grad_out.to(wide), left.shape[-1])
