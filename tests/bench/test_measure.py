@@ -17,12 +17,25 @@ def test_contestants_take_turns():
     runs = {"quick": lambda: "q", "slow": lambda: "s"}
     timings = measure(runs, seconds=0.01, turn=0.01, timer=timer)
     assert timings["quick"].median < timings["slow"].median
-    assert timings["quick"].runs >= 15
+    assert timings["quick"].runs == 3
     # quick runs several times in its turn, slow once, and neither runs all its rounds in one go
     rounds = "".join(turns)
     assert "sqq" in rounds
     assert "qqs" in rounds
     assert "ss" not in rounds[4:]
+
+
+def test_each_turn_of_a_fast_contestant_begins_with_a_run_that_is_not_timed():
+    seen = []
+
+    def timer(run):
+        run()
+        seen.append("timed")
+        return 0.3
+
+    measure({"fast": lambda: seen.append("run")}, seconds=0, least_rounds=2, timer=timer)
+    # two runs decide how often one fits into a turn; then come two rounds
+    assert seen[4:] == ["run", "run", "timed"] * 2
 
 
 def test_a_slow_first_run_counts_and_no_run_follows_after_enough_seconds():

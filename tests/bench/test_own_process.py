@@ -1,5 +1,8 @@
 import os
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -51,3 +54,29 @@ def test_too_large_a_tensor_does_not_take_the_machine_down():
 def test_a_failure_is_told_with_its_cause(function, told):
     with pytest.raises(RuntimeError, match=told):
         run_alone(function)
+
+
+def sleep(file):
+    Path(file).write_text(str(os.getpid()))
+    time.sleep(60)
+
+
+@needs_proc
+def test_a_process_ends_with_its_parent(tmp_path):
+    file = tmp_path / "pid"
+    code = "import sys; from tests.bench.test_own_process import *; run_alone(sleep, sys.argv[1])"
+    root = Path(__file__).parent.parent.parent
+    parent = subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=root)
+    wait_until(lambda: file.exists() and file.read_text())
+    child = Path("/proc") / file.read_text()
+    assert child.exists()
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not child.exists())
+
+
+def wait_until(holds):
+    end = time.monotonic() + 50
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

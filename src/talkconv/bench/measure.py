@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 Run = Callable[[], object]
-# A first run that takes longer than this counts as a measurement; a shorter one only warms up.
+# A run that takes longer than this needs no warm-up.
 SLOW = 1.0
-# Contestants that take less than FAST seconds run at least this often, whatever time they have had.
-FAST, ROUNDS_OF_FAST = 0.1, 15
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Pace:
     # seconds that go into each contestant of a row
     seconds: float = 1.0
     # runs of each contestant, even if they take longer
-    least_rounds: int = 3
+    least_rounds: int = 5
     # seconds after which a slow contestant need not reach least_rounds
     enough: float = 30.0
     # a contestant whose single run is predicted to take longer is not run
@@ -99,9 +97,9 @@ def measure(
     In its turn a contestant runs as often as fits into `turn` seconds, at least once. Otherwise a
     run of microseconds would mostly measure that the others have filled the caches. A contestant
     is done after `least_rounds` rounds and `seconds` seconds, or after `enough` seconds, and the
-    others go on without it. Fast contestants run at least 15 rounds, because in the first rounds
-    the pauses are long and the system takes freed memory back in them. `known` has the seconds of
-    slow runs that were made before. These count, and their contestants need no warm-up.
+    others go on without it. Each turn of a fast contestant begins with a run that is not timed,
+    because the others may have taken seconds, in which the system takes freed memory back.
+    `known` has the seconds of slow runs that were made before, which count.
     """
     timer = timer or seconds_of
     known = {name: taken for name, taken in (known or {}).items() if taken > SLOW}
@@ -116,8 +114,7 @@ def measure(
         spent = sum(taken) * repeats[name]
         if not taken or spent >= enough:
             return bool(taken)
-        least = max(least_rounds, 0 if statistics.median(taken) > FAST else ROUNDS_OF_FAST)
-        return len(taken) >= least and spent >= seconds
+        return len(taken) >= least_rounds and spent >= seconds
 
     for _ in range(most_rounds):
         waiting = [name for name in contestants if not has_its_share(name)]
@@ -125,6 +122,8 @@ def measure(
             break
         for name in waiting:
             run, count = contestants[name], repeats[name]
+            if not times[name] or statistics.median(times[name]) < SLOW:
+                run()
             times[name].append(sum(timer(run) for _ in range(count)) / count)
     return {name: Timing.of(taken) for name, taken in times.items()}
 

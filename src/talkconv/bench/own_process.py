@@ -7,6 +7,7 @@ torch and never used it, so that a process starts in milliseconds.
 
 import multiprocessing
 import os
+import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -66,6 +67,7 @@ def run_alone(function: Callable[..., Result], *arguments: Any) -> Result:
 def _serve(
     connection: Connection, threads: int, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     limit_memory()
     try:
@@ -73,6 +75,14 @@ def _serve(
     except Exception as error:
         connection.send(("fits not" if _is_lack_of_memory(error) else "failed", _told(error)))
     connection.close()
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends: it would disturb the next measurement for minutes."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _is_lack_of_memory(error: Exception) -> bool:
