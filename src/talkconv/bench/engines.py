@@ -69,7 +69,7 @@ def engine_of(model: TextModel) -> Engine:
 
 
 def exported_engines(model: TextModel, folder: Path) -> dict[str, Engine]:
-    """Return the engines of the model's network in ONNX Runtime; `folder` takes their files."""
+    """Return the engines of a model's network in ONNX Runtime; `folder` keeps their files."""
     # The exporter takes seconds to import, which other commands need not wait for.
     from talkconv.serving.check_export import shape_of
     from talkconv.serving.export_card import FLOAT32, INT8
@@ -78,8 +78,9 @@ def exported_engines(model: TextModel, folder: Path) -> dict[str, Engine]:
     from talkconv.serving.trace import write_graphs
 
     network: Any = model.network
-    write_graphs(network, folder / FLOAT32)
-    write_int8(folder / FLOAT32, folder / INT8)
+    if not (folder / INT8).exists():
+        write_graphs(network, folder / FLOAT32)
+        write_int8(folder / FLOAT32, folder / INT8)
     shape, threads = shape_of(network), torch.get_num_threads()
     return {
         name: engine_of(replace(model, network=ExportedNetwork(folder / place, shape, threads)))

@@ -80,9 +80,7 @@ def bench_generate(
         task = random_task() if run is None else task_of(run, data, split)
         console.print(headline(f"{len(task.texts)} texts, batches of {BATCH}"), highlight=False)
         for count in beams or BEAMS:
-            place = Path(folder) / str(count)
-            place.mkdir()
-            speeds = speeds_of(task, count, alone, place, console)
+            speeds = speeds_of(task, count, alone, Path(folder), console)
             results[f"beams {count}"] = {name: asdict(speed) for name, speed in speeds.items()}
             console.print(table_of(count, speeds))
     if not any(name in results[key] for key in results for name in CTRANSLATE2):

@@ -1,6 +1,8 @@
 """The part about generation: translation by beam search, and steps late in a text."""
 
+import atexit
 import functools
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,7 @@ def generation_part(quick: bool) -> Part:
         Row(
             search_key(beams, batch),
             functools.partial(_translate, beams=beams, batch=batch, pace=pace),
-            22 if quick else 45,
+            22 if quick else 60,
         )
         for beams, batch in searches
     ]
@@ -68,27 +70,33 @@ def generation_part(quick: bool) -> Part:
         )
         for tokens in after
     ]
-    return Part("generation", rows, lambda: run_alone(check_translators))
+    return Part("generation", rows, lambda: run_alone(check_translators, _files(), quick))
+
+
+@functools.cache
+def _files() -> Path:
+    """Return a folder for the files of engines, which take a minute to write; all rows share it."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _translate(rows: Rows, beams: int, batch: int, pace: Pace) -> RowResult:
-    return run_alone(time_translation, beams, batch, pace)
+    return run_alone(time_translation, beams, batch, pace, _files())
 
 
 def _step(rows: Rows, tokens: int, pace: Pace) -> RowResult:
     return run_alone(time_steps, tokens, pace)
 
 
-def time_translation(beams: int, batch: int, pace: Pace) -> RowResult:
+def time_translation(beams: int, batch: int, pace: Pace, files: Path) -> RowResult:
     """Let all engines take turns in this process."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = engines(Path(folder))
-        texts = random_texts(batch, SOURCE, VOCABULARY)
-        runs = {
-            name: functools.partial(translate, texts, beams)
-            for name, (translate, _) in found.items()
-        }
-        timings = at_pace(runs, pace)
+    found = engines(files, quick=pace == QUICK)
+    texts = random_texts(batch, SOURCE, VOCABULARY)
+    runs = {
+        name: functools.partial(translate, texts, beams) for name, (translate, _) in found.items()
+    }
+    timings = at_pace(runs, pace)
     absent = {name: "is not installed" for name in CTRANSLATE2 if name not in found}
     return {"timings": plain(timings), "bytes": {}, "absent": absent}
 
@@ -111,8 +119,11 @@ def make_ours(mixer: str) -> Any:
     return model.eval()
 
 
-def engines(folder: Path) -> dict[str, tuple[Engine, Any]]:
-    """Return engines by name, each with the float32 network that it must agree with."""
+def engines(files: Path, quick: bool) -> dict[str, tuple[Engine, Any]]:
+    """Return engines by name, each with the float32 network that it must agree with.
+
+    Quick ones are without exports, which take a minute to make.
+    """
     import transformers.utils.logging
 
     disable_progress_bar: Any = transformers.utils.logging.disable_progress_bar
@@ -120,25 +131,25 @@ def engines(folder: Path) -> dict[str, tuple[Engine, Any]]:
     torch.manual_seed(0)
     talk, attention = make_ours("talk"), make_ours("attention")
     model = random_model(talk, TARGET)
-    others, marian = transformer_engines(model, lambda texts: TARGET, folder)
+    others, marian = transformer_engines(model, lambda texts: TARGET, files)
+    exported = {} if quick else exported_engines(model, files)
     return {
         OURS: (engine_of(model), talk),
-        **{name: (each, talk) for name, each in exported_engines(model, folder).items()},
+        **{name: (each, talk) for name, each in exported.items()},
         ATTENTION: (engine_of(random_model(attention, TARGET)), attention),
         **{name: (each, marian) for name, each in others.items()},
     }
 
 
-def check_translators() -> list[Finding]:
+def check_translators(files: Path, quick: bool) -> list[Finding]:
     """Check that each greedy word is the best one of a network that reads all words at once."""
     found = []
     texts = random_texts(2, SOURCE, VOCABULARY)
-    with tempfile.TemporaryDirectory() as folder:
-        for name, (translate, network) in engines(Path(folder)).items():
-            gap = greedy_gap(network, ids_of(texts), ids_of(translate(texts, 1)))
-            limit = TOLERANCE_INT8 if "int8" in name else TOLERANCE
-            why = f"a word is {gap:.1e} deviations below the best one, allowed {limit:g}"
-            found.append(Finding(name, gap <= limit, why=why))
+    for name, (translate, network) in engines(files, quick).items():
+        gap = greedy_gap(network, ids_of(texts), ids_of(translate(texts, 1)))
+        limit = TOLERANCE_INT8 if "int8" in name else TOLERANCE
+        why = f"a word is {gap:.1e} deviations below the best one, allowed {limit:g}"
+        found.append(Finding(name, gap <= limit, why=why))
     return found
 
 

@@ -80,7 +80,8 @@ def translate_with_ctranslate2(marian: Any, folder: Path, precision: str) -> Tra
     saved, converted = folder / "marian", folder / f"marian-{precision}"
     if not saved.exists():
         marian.save_pretrained(saved)
-    Converter(str(saved)).convert(str(converted), quantization=precision)
+    if not converted.exists():
+        Converter(str(saved)).convert(str(converted), quantization=precision)
     translator = ctranslate2.Translator(
         str(converted),
         compute_type=precision,

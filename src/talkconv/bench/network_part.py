@@ -11,7 +11,7 @@ from talkconv.bench.side_by_side import RowResult
 from talkconv.network_settings import MIXERS
 
 # The lengths, and about how long a row of that length takes on two cores.
-TRAINING_LENGTHS = {32: 60, 128: 60, 512: 60, 2048: 65, 8192: 90}
+TRAINING_LENGTHS = {32: 105, 128: 105, 512: 105, 2048: 110, 8192: 130}
 QUICK_TRAINING_LENGTHS = {512: 16}
 QUICK_TRAINING_MIXERS = ("talk", "attention")
 DOCUMENT_LENGTHS = {400: 15, 1600: 20, 6400: 40, 16_384: 90, 65_536: 120}
