@@ -148,7 +148,10 @@ def test_the_command(run):
 
 @pytest.mark.parametrize(
     ("last", "message"),
-    [(10, "has 4 checkpoints (steps: 5, 10, 20, 100), of which 10 cannot"), (0, "of which 0")],
+    [
+        (10, "has 4 checkpoints (steps: 5, 10, 20, 100), so 10 cannot"),
+        (0, "so 0 cannot be averaged"),
+    ],
 )
 def test_mistakes_are_one_message(run, last, message):
     answer = command(run, "--last", last)

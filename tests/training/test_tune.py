@@ -157,7 +157,7 @@ def test_the_command_prints_the_grid(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["RUN", "--checkpoints", "9"], "has 3 checkpoints (steps: 1, 2, 3), of which 9"),
+        (["RUN", "--checkpoints", "9"], "has 3 checkpoints (steps: 1, 2, 3), so 9"),
         (["nowhere"], "nowhere has no run.json"),
     ],
 )
