@@ -3,6 +3,8 @@
 import contextlib
 import http.client
 import json
+import re
+import socket
 import threading
 import time
 from dataclasses import dataclass, field
@@ -72,6 +74,13 @@ class Client:
         finally:
             connection.close()
 
+    def is_listening(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
     def get(self, path):
         status, _, body = self.ask("GET", path)
         return status, json.loads(body)
@@ -99,6 +108,16 @@ def running(engine, **changes):
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def port_of(stderr):
+    """Return the port that a server names when it starts in a process of its own."""
+    said = ""
+    for line in stderr:
+        said += line
+        if found := re.search(r" at http://[^ ]+:(\d+) ", line):
+            return int(found[1])
+    raise AssertionError(f"the server did not start: {said}")
 
 
 def wait_for(holds, seconds=20.0):

@@ -1,6 +1,10 @@
 """`talkconv serve`: starts the server, and stops it without losing what was accepted."""
 
+import contextlib
 import logging
+import os
+import signal
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
@@ -9,10 +13,10 @@ from typing import Any
 import uvicorn
 from rich.console import Console
 from rich.markup import escape
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from talkconv.messages import one_message
 from talkconv.serving.server.application import Application
+from talkconv.serving.server.connections import connection_class
 from talkconv.serving.server.open_engine import open_engine
 from talkconv.serving.server.server_settings import ServerSettings
 from talkconv.serving.server.service import Service
@@ -34,19 +38,51 @@ def serve(
     threads: int | None = None,
 ) -> None:
     """Serve a run or an export until the process is told to stop."""
-    console = Console(stderr=True)
-    with console.status("opening the network"):
-        service = Service(open_engine(folder, model, threads), settings)
-    server = Server(Application(service), settings)
-    logging.getLogger("talkconv.serve").addHandler(logging.StreamHandler())
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    console.print(
-        f"serving {escape(str(folder))} at http://{escape(host)}:{settings.port} "
-        "(Ctrl-C stops it; /docs describes the interface)",
-        highlight=False,
-        soft_wrap=True,
-    )
-    server.run()
+    # a port that is taken is told before a network is opened, which takes seconds
+    with bound_socket(settings.host, settings.port) as listener:
+        console = Console(stderr=True)
+        with console.status("opening the network"):
+            service = Service(open_engine(folder, model, threads), settings)
+        server = Server(Application(service), settings)
+        logging.getLogger("talkconv.serve").addHandler(logging.StreamHandler())
+        # uvicorn raises the signal again when it has stopped; without a handler the exit code would
+        # be that of a process that was killed, although nothing was lost
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, server.handle_exit)
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        console.print(
+            f"serving {escape(str(folder))} at http://{escape(host)}:{listener.getsockname()[1]} "
+            "(Ctrl-C stops it; /docs describes the interface)",
+            highlight=False,
+            soft_wrap=True,
+        )
+        server.run([listener])
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that has an address, a free port if `port` is 0, and does not listen yet.
+
+    Clients are refused until the server listens, so that they do not wait for a network that is
+    being opened.
+    """
+    with contextlib.ExitStack() as opened:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            made = opened.enter_context(socket.socket(family, kind, protocol))
+            if os.name == "posix":
+                # a server may start again at once where another one has just stopped
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+        except OSError as error:
+            raise OSError(
+                f"cannot listen at {host}:{port} ({error.strerror}): choose another --host or "
+                "--port"
+            ) from error
+        # it stays open
+        opened.pop_all()
+        return made
 
 
 class Server(uvicorn.Server):
@@ -59,7 +95,7 @@ class Server(uvicorn.Server):
                 application.asgi(),
                 host=settings.host,
                 port=settings.port,
-                http=_protocol(settings.read_timeout),
+                http=connection_class(settings.read_timeout),
                 ws="none",
                 log_level="warning",
                 access_log=False,
@@ -74,24 +110,3 @@ class Server(uvicorn.Server):
         """Refuse new requests and answer those that were accepted; a second Ctrl-C ends at once."""
         self.application.drain()
         super().handle_exit(sig, frame)
-
-
-def _protocol(seconds: float) -> type[H11Protocol]:
-    class PatientForSeconds(H11Protocol):
-        """Closes a connection whose first request does not begin in time: uvicorn would wait."""
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._hurry = self.loop.call_later(seconds, self._close_idle)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._hurry.cancel()
-            super().connection_lost(exc)
-
-        def _close_idle(self) -> None:
-            cycle: Any = self.cycle
-            # there is no cycle before the headers of a request have come
-            if cycle is None and not self.transport.is_closing():
-                self.transport.close()
-
-    return PatientForSeconds
