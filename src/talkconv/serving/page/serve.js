@@ -4,6 +4,7 @@
 const { alternatives, windows: hasWindows } = document.body.dataset;
 const explorer = windowsExplorer();
 const PAUSE = 350; // milliseconds without a key before the text is sent
+const UNREACHABLE = "The server cannot be reached.";
 let timer = null;
 let running = null; // aborts the request that is under way
 let sentences = []; // of the text that is shown: { source, outputs, button }
@@ -61,9 +62,12 @@ function receive(item) {
     sentence.outputs = item.outputs;
     sentence.button.textContent = item.outputs[0].text;
     sentence.button.classList.remove("coming");
-    if (item.sentence === 0) choose(sentence);
+    // a sentence that the reader has chosen stays chosen
+    if (!sentences.some(isChosen)) choose(sentence);
   }
 }
+
+const isChosen = ({ button }) => button.getAttribute("aria-pressed") === "true";
 
 async function choose(sentence) {
   if (!sentence.outputs.length) return;
@@ -71,14 +75,22 @@ async function choose(sentence) {
   find("others").hidden = false;
   find("best").replaceChildren(...sentence.outputs.map(({ text, score }) =>
     element("li", {}, `${text} `, element("span", { class: "score" }, score.toFixed(2)))));
-  if (!hasWindows) return;
-  const response = await fetch("windows", body({ q: sentence.source, output: sentence.outputs[0].text }));
-  if (!response.ok) return say(await problemOf(response), true);
-  const look = await response.json();
+  const look = hasWindows && await windowsOf(sentence);
   // an answer that comes late must not replace that of another sentence
-  if (sentence.button.getAttribute("aria-pressed") !== "true") return;
+  if (!look || !isChosen(sentence) || !sentence.button.isConnected) return;
   find("windows").hidden = false;
   explorer.show(look);
+}
+
+async function windowsOf({ source, outputs }) {
+  try {
+    const response = await fetch("windows", body({ q: source, output: outputs[0].text }));
+    if (response.ok) return await response.json();
+    say(await problemOf(response), true);
+  } catch {
+    say(UNREACHABLE, true);
+  }
+  return null;
 }
 
 async function write() {
@@ -89,17 +101,22 @@ async function write() {
   const text = find("text").value;
   if (!text.trim()) {
     find("output").replaceChildren();
+    find("output").setAttribute("aria-busy", false);
     find("others").hidden = find("windows").hidden = true;
     return say("");
   }
   say("…");
+  // screen readers wait until the text is complete
+  find("output").setAttribute("aria-busy", true);
   try {
     const response = await fetch("stream", { ...body({ q: text, alternatives: +alternatives }), signal });
     if (!response.ok) return say(await problemOf(response), true);
     say("");
     for await (const item of linesOf(response)) receive(item);
   } catch (error) {
-    if (error.name !== "AbortError") say("The server cannot be reached.", true);
+    if (error.name !== "AbortError") say(UNREACHABLE, true);
+  } finally {
+    if (!signal.aborted) find("output").setAttribute("aria-busy", false);
   }
 }
 

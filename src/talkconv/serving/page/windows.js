@@ -60,7 +60,10 @@ function windowsExplorer() {
       });
       return row;
     });
+    const hadFocus = find("overview").contains(document.activeElement);
     find("overview").replaceChildren(...rows);
+    // the button that was pressed is a new one, and whoever uses the keyboard goes on from it
+    if (hadFocus) find("overview").querySelector("[aria-pressed=true]").focus();
   }
 
   function drawTokens() {
