@@ -427,6 +427,7 @@ _BENCHMARKS = {
     "exactness": "talkconv.bench.exactness",
     "model": "talkconv.bench.model",
     "generate": "talkconv.bench.generation",
+    "serve": "talkconv.bench.serve",
     "kernels": "talkconv.bench.kernels",
     "page": "talkconv.bench.page.write",
     "compare": "talkconv.bench.compare",
