@@ -1,4 +1,8 @@
 import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -57,9 +61,36 @@ def test_the_commands_it_names_exist(demo):
     _, output = demo
     lines = [line.strip() for line in output.split("What to type next")[1].splitlines()]
     commands = re.findall(r"talkconv ([a-z]+)", "\n".join(lines))
-    assert {"generate", "evaluate", "train", "prepare"} <= set(commands)
+    assert {"generate", "evaluate", "train", "prepare", "serve"} <= set(commands)
     for name in commands:
         assert CliRunner().invoke(app, [name, "--help"]).exit_code == 0, name
+
+
+def test_it_ends_by_telling_how_to_start_the_server(demo):
+    out, output = demo
+    why, line = (line.strip() for line in output.rstrip().splitlines()[-2:])
+    assert why.startswith("Start a server with this network")
+    assert "http://127.0.0.1:8000" in why
+    program, *words = shlex.split(line)
+    # the run that was just trained, as seen from the folder where the demo was started
+    assert words == ["serve", "out/run"]
+    assert (out.parent / words[1]).samefile(out / "run")
+    assert "serve out/run" in (out / "index.html").read_text(encoding="utf-8")
+    asked = [shutil.which(program) or program, "--version"]
+    assert subprocess.run(asked, capture_output=True, check=True).stdout.startswith(b"talkconv ")
+
+
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_the_command_is_named_so_that_the_shell_finds_it(tmp_path, monkeypatch, is_on_path):
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("python", "talkconv"):
+        (folder / name).touch(mode=0o755)
+    monkeypatch.setattr(command.sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", str(folder if is_on_path else tmp_path))
+    monkeypatch.chdir(tmp_path)
+    last = command._commands(Path("demo/run"), Path("demo/data"))[-1][1]
+    assert last == f"{'talkconv' if is_on_path else '.venv/bin/talkconv'} serve demo/run"
 
 
 def test_another_demo_takes_the_place_of_the_first_and_of_nothing_else(tmp_path):

@@ -1,6 +1,9 @@
 """`talkconv demo`: trains a network on the built-in corpus, and writes a page about it."""
 
+import contextlib
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,23 +31,27 @@ from talkconv.training.request import Request
 from talkconv.training.train_run import train_run
 
 RECIPE = "toy"
-# (reason, command)
+# (reason, command); the last one is how the demo ends
 COMMANDS = (
     (
         "Translate a sentence of your own with the network that was just trained",
-        "echo 'Der Hund, den ich sehe, schläft.' | talkconv generate {run}",
+        "echo 'Der Hund, den ich sehe, schläft.' | {talkconv} generate {run}",
     ),
     (
         "Score it on all test sentences, in every way BLEU is computed",
-        "talkconv evaluate {run} --split test",
+        "{talkconv} evaluate {run} --split test",
     ),
     (
         "Train the same network with attention instead of windows",
-        "talkconv train toy --data {data} --out runs/attention model.mixer=attention",
+        "{talkconv} train toy --data {data} --out runs/attention model.mixer=attention",
     ),
     (
         "Train on your own text, as docs/train-your-own.md explains",
-        "talkconv prepare mine.toml --raw text && talkconv train mine.toml",
+        "{talkconv} prepare mine.toml --raw text && {talkconv} train mine.toml",
+    ),
+    (
+        "Start a server with this network; its page, where you can type, is http://127.0.0.1:8000",
+        "{talkconv} serve {run}",
     ),
 )
 
@@ -112,8 +119,27 @@ def _find_out(run: Path, prepared: Prepared, seconds: float, console: Console) -
         pairs=len(prepared.split("train")),
         seconds=seconds,
         machine=describe_machine(),
-        commands=[(why, line.format(run=run, data=prepared.folder)) for why, line in COMMANDS],
+        commands=_commands(run, prepared.folder),
     )
+
+
+def _commands(run: Path, data: Path) -> list[tuple[str, str]]:
+    """Return why and how to go on, with commands that work as they stand."""
+    talkconv = shlex.quote(_program())
+    return [(why, line.format(talkconv=talkconv, run=run, data=data)) for why, line in COMMANDS]
+
+
+def _program() -> str:
+    """Return the name of the command if the shell finds it, and else its path.
+
+    `make demo` calls it from an environment that the shell of the user does not know.
+    """
+    beside_python = Path(sys.executable).with_name("talkconv")
+    if shutil.which("talkconv") or not beside_python.exists():
+        return "talkconv"
+    with contextlib.suppress(ValueError):
+        return str(beside_python.relative_to(Path.cwd()))
+    return str(beside_python)
 
 
 def _clear(*folders: Path) -> None:
