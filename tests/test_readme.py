@@ -14,6 +14,7 @@ GUIDE = (
     "reproduce-the-paper",
     "use-the-layer",
     "add-a-mixer",
+    "serve",
 )
 DOCUMENTS = ("README.md", *(f"docs/{name}.md" for name in GUIDE))
 # what makes a training of the guide short
