@@ -1,72 +1,47 @@
 """Tests the page in a real browser: its content, its controls, on a phone, and in the dark."""
 
-import html
-import json
 import re
-import shutil
-import subprocess
 
 import pytest
 
 from talkconv.demo.page import write_page
+from tests.browser import Browser, needs_browser
 from tests.demo.cases import findings
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
-    None,
-)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium or google-chrome on PATH")
+pytestmark = needs_browser
 
-FLAGS = """
-    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars
-    --disable-background-networking --disable-component-update --disable-sync
-    --disable-dev-shm-usage --virtual-time-budget=5000 --window-size=1300,1000
+# short names for the scripts of the tests
+NAMES = """
+    const page = window, find = (choice) => document.querySelector(choice);
+    const all = (choice) => [...document.querySelectorAll(choice)];
 """
-# the page is in a frame of the tested width; the result of `script` is printed
-AROUND = """<!doctype html><meta charset="utf-8">
-<iframe id="frame" style="width:{width}px;height:900px;border:0"></iframe>
-<pre id="result"></pre>
-<script>
-const errors = [], frame = document.getElementById("frame");
-const text = {text};
-frame.onload = () => {{
-  const page = frame.contentWindow, find = (choice) => page.document.querySelector(choice);
-  const all = (choice) => [...page.document.querySelectorAll(choice)];
-  let result;
-  try {{ result = (() => {{ {script} }})(); }} catch (error) {{ errors.push(String(error)); }}
-  const said = JSON.stringify({{ result, errors: [...errors, ...page.errors] }});
-  document.getElementById("result").textContent = said;
-}};
-frame.srcdoc = text.replace("<head>", "<head><script>window.errors = [];" +
-  "addEventListener('error', (event) => errors.push(event.message));<" + "/script>");
-</script>"""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
-    write_page(findings(), folder / "index.html")
-    return folder
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
 
 
-def ask(folder, script, *flags, width=1100):
-    """Return the result of a script that runs after the page is loaded."""
-    text = json.dumps((folder / "index.html").read_text(encoding="utf-8")).replace("</", "<\\/")
-    around = folder / "around.html"
-    around.write_text(AROUND.format(width=width, text=text, script=script), encoding="utf-8")
-    profile = f"--user-data-dir={folder / 'profile'}"
-    command = [BROWSER, *FLAGS.split(), *flags, profile, "--dump-dom", around.as_uri()]
-    done = subprocess.run(command, capture_output=True, timeout=90, check=True)
-    found = re.search(r'<pre id="result">(.+?)</pre>', done.stdout.decode(), flags=re.DOTALL)
-    assert found, done.stderr.decode()[-2000:]
-    answer = json.loads(html.unescape(found.group(1)))
-    assert answer["errors"] == []
-    return answer["result"]
+@pytest.fixture(scope="module")
+def ask(browser, tmp_path_factory):
+    """Return a function that opens the page and returns what a script on it returns."""
+    file = tmp_path_factory.mktemp("page") / "index.html"
+    write_page(findings(), file)
+
+    def ask(script, width=1100, scheme="light"):
+        page = browser.page(width)
+        page.prefer(scheme)
+        page.open(file.as_uri())
+        found = page.run(NAMES + script)
+        assert page.errors() == []
+        return found
+
+    return ask
 
 
-def test_it_shows_what_was_learned_and_loads_nothing(folder):
+def test_it_shows_what_was_learned_and_loads_nothing(ask):
     seen = ask(
-        folder,
         """
         return {
           sections: all("main > section").map((one) => one.getBoundingClientRect().height > 100),
@@ -90,11 +65,10 @@ def test_it_shows_what_was_learned_and_loads_nothing(folder):
     assert seen["loaded"] == 0
 
 
-def test_pointing_at_a_token_shows_its_reach(folder):
+def test_pointing_at_a_token_shows_its_reach(ask):
     layer = findings().sentences[0]["encoder"]["layers"][1]
     head, token = 1, 2
     seen = ask(
-        folder,
         f"""
         all("#overview button")[2 + {head}].click();
         all("#tokens button")[{token}].dispatchEvent(new page.PointerEvent("pointerenter"));
@@ -118,9 +92,8 @@ def test_pointing_at_a_token_shows_its_reach(folder):
         assert weight == pytest.approx(max(0, min(1, 1 + reach - abs(token - j))), abs=1e-6)
 
 
-def test_a_tap_on_a_row_shows_its_window_and_a_decoder_looks_back_only(folder):
+def test_a_tap_on_a_row_shows_its_window_and_a_decoder_looks_back_only(ask):
     seen = ask(
-        folder,
         """
         find("[data-side=decoder]").click();
         all("#roll .row")[1].dispatchEvent(new page.MouseEvent("click"));
@@ -141,9 +114,8 @@ def test_a_tap_on_a_row_shows_its_window_and_a_decoder_looks_back_only(folder):
     assert max(seen["ahead"]) == pytest.approx(min(seen["ahead"]), abs=1)
 
 
-def test_another_sentence_can_be_chosen(folder):
+def test_another_sentence_can_be_chosen(ask):
     seen = ask(
-        folder,
         """
         const choice = find("#sentence");
         choice.value = "1";
@@ -155,9 +127,8 @@ def test_another_sentence_can_be_chosen(folder):
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_it_fits(folder, width):
+def test_it_fits(ask, width):
     seen = ask(
-        folder,
         """
         const wide = page.document.documentElement;
         const tiny = all("#roll text, .chart text").filter(
@@ -170,19 +141,18 @@ def test_it_fits(folder, width):
     assert seen == {"over": 0, "tiny": []}
 
 
-def test_the_page_follows_the_dark_mode_of_the_system(folder):
-    def lightness(*flags):
+def test_the_page_follows_the_dark_mode_of_the_system(ask):
+    def lightness(scheme):
         colours = ask(
-            folder,
             """
             const style = page.getComputedStyle(page.document.body);
             return [style.backgroundColor, style.color];
             """,
-            *flags,
+            scheme=scheme,
         )
         return [sum(map(int, re.findall(r"\d+", colour)[:3])) / (3 * 255) for colour in colours]
 
-    paper, ink = lightness()
+    paper, ink = lightness("light")
     assert paper > 0.9 > 0.3 > ink
-    paper, ink = lightness("--blink-settings=preferredColorScheme=0")
+    paper, ink = lightness("dark")
     assert paper < 0.2 < 0.8 < ink

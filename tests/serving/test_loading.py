@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import talkconv
@@ -98,12 +99,41 @@ def test_the_commands_read_an_export(translation):
         return result.output
 
     assert answer(translation.folder, "--threads", "1") == answer(translation.run)
+    assert answer(translation.run, "--threads", "1") == answer(translation.run)
     fast = answer(translation.folder, "--fast")
     assert fast == answer(translation.folder, "--model", "int8", "--beams", "1")
     assert answer(translation.run, "--fast") == answer(translation.run, "--beams", "1")
     result = runner.invoke(app, ["generate", str(translation.folder), "--model", "best"])
     assert result.exit_code == 1
     assert "has no network 'best': it has float32, int8" in result.output
+
+
+def test_threads_reach_the_network(translation, monkeypatch):
+    told = []
+    monkeypatch.setattr(torch, "set_num_threads", told.append)
+    words = ["--threads", "3", "--beams", "1"]
+    result = CliRunner().invoke(app, ["generate", str(translation.run), *words], input="Katze\n")
+    assert (result.exit_code, told) == (0, [3])
+    network = talkconv.load(translation.folder, threads=3).network
+    for session in (network._encoder, network._decoder):
+        assert session.get_session_options().intra_op_num_threads == 3
+    for threads in ("0", "many"):
+        words = ["generate", str(translation.folder), "--threads", threads]
+        assert CliRunner().invoke(app, words).exit_code == 2
+
+
+def test_fast_leaves_what_is_asked_for(translation):
+    """--fast is greedy and int8 unless --beams or --model say otherwise."""
+
+    def answer(*options):
+        words = ["generate", str(translation.folder), "--scores", *options]
+        result = CliRunner().invoke(app, words, input="\n".join(LINES) + "\n")
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert answer("--fast", "--beams", "3") == answer("--model", "int8", "--beams", "3")
+    assert answer("--fast", "--model", "float32") == answer("--model", "float32", "--beams", "1")
+    assert answer("--fast") != answer("--fast", "--model", "float32")
 
 
 def test_python_reads_an_export_without_torch(translation):
