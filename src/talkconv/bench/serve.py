@@ -72,7 +72,7 @@ def bench_serve(
 ) -> None:
     """Start a server, ask it with many clients at once, and count what is lost or mixed up."""
     console = Console()
-    options = [*(["--model", model] if model else [])]
+    options = ["--model", model] if model else []
     options += ["--threads", str(threads)] if threads else []
     with one_message("not measured"):
         texts = [line for line in read_lines(lines) if line.strip()][:TEXTS]
@@ -102,13 +102,15 @@ def started(folder: Path, options: Sequence[str]) -> Iterator[tuple[int, psutil.
         else:
             raise ValueError(f"the server did not start:\n{said.strip()}")
         # a server whose messages nobody reads would wait some day until it can write them
-        threading.Thread(target=server.stderr.read, daemon=True).start()
+        reader = threading.Thread(target=server.stderr.read, daemon=True)
+        reader.start()
         port = int(found[1])
         try:
             _wait_for_listener(port)
             yield port, psutil.Process(server.pid)
         finally:
             server.terminate()
+            reader.join()
 
 
 def _wait_for_listener(port: int, seconds: float = 30.0) -> None:

@@ -12,8 +12,8 @@ def connection_class(seconds: float) -> type[H11Protocol]:
     """Return a protocol for uvicorn whose clients have `seconds` for each of three things.
 
     A client must begin its first request in this time, finish a request that it has begun, and
-    read an answer when the buffers are full. The application itself answers a slow body with 408;
-    here a connection is closed on which nothing is being answered.
+    read some more of an answer that does not fit into the buffers. The application itself answers
+    a slow body with 408; here a connection is closed on which nothing is being answered.
     """
 
     class ImpatientProtocol(H11Protocol):
@@ -22,8 +22,8 @@ def connection_class(seconds: float) -> type[H11Protocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self.request_timer = Timer(self.loop, seconds, self.close_if_idle)
-            # close() would wait until the client has read what is in the buffers
-            self.answer_timer = Timer(self.loop, seconds, transport.abort)
+            self.answer_timer = Timer(self.loop, seconds, self.abort_if_unread)
+            self.unsent = 0
             self.request_timer.start()
 
         def data_received(self, data: bytes) -> None:
@@ -36,6 +36,7 @@ def connection_class(seconds: float) -> type[H11Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
+            self.unsent = self.transport.get_write_buffer_size()
             self.answer_timer.start()
 
         def resume_writing(self) -> None:
@@ -53,6 +54,16 @@ def connection_class(seconds: float) -> type[H11Protocol]:
             cycle: Any = self.cycle
             if cycle is None or cycle.response_complete:
                 self.transport.close()
+
+        def abort_if_unread(self) -> None:
+            """End the connection if its client has read nothing since the timer was started."""
+            unsent = self.transport.get_write_buffer_size()
+            if unsent < self.unsent:
+                self.unsent = unsent
+                self.answer_timer.start()
+            else:
+                # close() would wait until the client has read what is in the buffers
+                self.transport.abort()
 
     return ImpatientProtocol
 

@@ -20,8 +20,12 @@ class _Request(BaseModel):
     @classmethod
     def _is_text(cls, value: Texts) -> Texts:
         for text in [value] if isinstance(value, str) else value:
-            if any("\ud800" <= char <= "\udfff" for char in text):
-                raise ValueError("q must be text: it has half of a character, a lone surrogate")
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError:
+                raise ValueError(
+                    "q must be text: it has half of a character, a lone surrogate"
+                ) from None
         return value
 
 
