@@ -43,7 +43,8 @@ def extras():
 def copied():
     """Return the files and folders that are copied from the folder of the project."""
     words = [rest.split() for rest in all_of("COPY") if not rest.startswith("--from")]
-    return [source for *sources, _ in words for source in sources]
+    files = [[word for word in each if not word.startswith("--")] for each in words]
+    return [source for *sources, _ in files for source in sources]
 
 
 def health_check():

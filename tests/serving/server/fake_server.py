@@ -1,6 +1,7 @@
 """Runs a server around FakeEngine in a process of its own, and writes what its network has read.
 
-`python -m tests.serving.server.fake_server` runs until a signal stops it.
+`python -m tests.serving.server.fake_server SECONDS` runs until a signal stops it. Its network takes
+so many seconds to open.
 """
 
 import json
@@ -14,6 +15,12 @@ from tests.serving.server.cases import FakeEngine
 
 if __name__ == "__main__":
     engine = FakeEngine(work=lambda batch: time.sleep(0.01))
-    serve.open_engine = lambda *_: engine
+
+    def open_engine(*_):
+        print("opening", file=sys.stderr, flush=True)
+        time.sleep(float(sys.argv[1]))
+        return engine
+
+    serve.open_engine = open_engine
     serve.serve(Path("fake"), ServerSettings(port=0, batch=4))
     json.dump([text for batch in engine.batches for text in batch], sys.stdout)

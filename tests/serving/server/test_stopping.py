@@ -44,11 +44,16 @@ class Asking(threading.Thread):
             self.answered[text] = answer["translatedText"]
 
 
+def fake_server(seconds):
+    """Start a server whose network takes so many seconds to open."""
+    command = [sys.executable, "-m", "tests.serving.server.fake_server", str(seconds)]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=ROOT, **pipes)
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_under_load_loses_nothing(name):
-    command = [sys.executable, "-m", "tests.serving.server.fake_server"]
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with subprocess.Popen(command, cwd=ROOT, **pipes) as server:
+    with fake_server(0) as server:
         port = port_of(server.stderr)
         wait_for(Client(port).is_listening)
         clients = [Asking(port, number) for number in range(CLIENTS)]
@@ -72,6 +77,14 @@ def test_a_signal_under_load_loses_nothing(name):
         else:
             assert isinstance(client.refused, ConnectionError)
     assert not Client(port).is_listening()
+
+
+def test_a_server_that_is_not_ready_stops_at_once():
+    with fake_server(60) as server:
+        assert server.stderr.readline() == "opening\n"
+        server.send_signal(signal.SIGTERM)
+        said, wrong = server.communicate(timeout=20)
+    assert (server.returncode, said, wrong) == (0, "", "")
 
 
 def test_a_port_that_is_taken_is_told_before_a_network_is_opened():

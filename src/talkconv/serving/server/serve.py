@@ -38,6 +38,8 @@ def serve(
     threads: int | None = None,
 ) -> None:
     """Serve a run or an export until the process is told to stop."""
+    # the first process of a container would ignore a signal that has no handler
+    signal.signal(signal.SIGTERM, _exit)
     # a port that is taken is told before a network is opened, which takes seconds
     with bound_socket(settings.host, settings.port) as listener:
         console = Console(stderr=True)
@@ -57,6 +59,11 @@ def serve(
             soft_wrap=True,
         )
         server.run([listener])
+
+
+def _exit(sig: int, frame: FrameType | None) -> None:
+    """End the process: no request has been accepted yet."""
+    raise SystemExit(0)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
