@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -38,19 +38,12 @@ def serve(
     threads: int | None = None,
 ) -> None:
     """Serve a run or an export until the process is told to stop."""
-    # the first process of a container would ignore a signal that has no handler
-    signal.signal(signal.SIGTERM, _exit)
-    # a port that is taken is told before a network is opened, which takes seconds
-    with bound_socket(settings.host, settings.port) as listener:
+    with handled(_exit, signal.SIGTERM), bound_socket(settings.host, settings.port) as listener:
         console = Console(stderr=True)
         with console.status("opening the network"):
             service = Service(open_engine(folder, model, threads), settings)
         server = Server(Application(service), settings)
         logging.getLogger("talkconv.serve").addHandler(logging.StreamHandler())
-        # uvicorn raises the signal again when it has stopped; without a handler the exit code would
-        # be that of a process that was killed, although nothing was lost
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, server.handle_exit)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         console.print(
             f"serving {escape(str(folder))} at http://{escape(host)}:{listener.getsockname()[1]} "
@@ -58,19 +51,35 @@ def serve(
             highlight=False,
             soft_wrap=True,
         )
-        server.run([listener])
+        # uvicorn raises the signal again when it has stopped; without a handler the exit code would
+        # be that of a process that was killed, although nothing was lost
+        with handled(server.handle_exit, signal.SIGINT, signal.SIGTERM):
+            server.run([listener])
+
+
+@contextlib.contextmanager
+def handled(
+    handler: Callable[[int, FrameType | None], object], *signals: signal.Signals
+) -> Iterator[None]:
+    """Let a function handle signals within a block."""
+    before = {each: signal.signal(each, handler) for each in signals}
+    try:
+        yield
+    finally:
+        for each, other in before.items():
+            signal.signal(each, other)
 
 
 def _exit(sig: int, frame: FrameType | None) -> None:
-    """End the process: no request has been accepted yet."""
+    """End a process that serves nothing yet; the first one of a container ignores other signals."""
     raise SystemExit(0)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """Return a socket that has an address, a free port if `port` is 0, and does not listen yet.
 
-    Clients are refused until the server listens, so that they do not wait for a network that is
-    being opened.
+    A port that is taken is told before a network is opened, which takes seconds. Clients are
+    refused until the server listens, so that they do not wait for the network.
     """
     with contextlib.ExitStack() as opened:
         try:
