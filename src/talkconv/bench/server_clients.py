@@ -73,6 +73,9 @@ class Client:
             # the next request opens the connection again
             self._connection.close()
             return 0, None
+        if answer.status != 200:
+            # a server may close the connection after an error
+            self._connection.close()
         return answer.status, found.get(_ANSWERS[api.path])
 
     def close(self) -> None:

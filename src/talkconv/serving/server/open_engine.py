@@ -8,6 +8,7 @@ import numpy as np
 
 from talkconv.generation.text_model import TextModel
 from talkconv.report.looks import DecoderLook, Layer, Look, Side, pieces_of, rounded
+from talkconv.runs.find_network import find_network
 from talkconv.search.network import Floats
 from talkconv.serving.export_card import ExportCard, is_export
 from talkconv.serving.exported_network import ExportedNetwork
@@ -21,7 +22,9 @@ def open_engine(folder: Path, model: str | None = None, threads: int | None = No
     if is_export(folder):
         opened = load_export(folder, model, threads)
         return Engine(opened, ExportCard.read(folder).run, ExportedWindows(opened))
-    # torch and transformers take seconds to import, and exports do without them
+    # a folder without a network is refused before torch and transformers are imported, which takes
+    # seconds; exported networks do without them
+    find_network(folder, model)
     import torch
 
     from talkconv.runs.open_run import open_run
