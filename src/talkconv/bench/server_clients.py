@@ -101,7 +101,8 @@ def ask_one_by_one(interface: Interface, texts: Sequence[str]) -> list[Asked]:
 
 def ask_together(interface: Interface, texts: Sequence[str], size: int) -> list[Any]:
     """Send `size` texts with each request, and return the answer to each text, or None."""
-    client, found = Client(interface), []
+    client = Client(interface)
+    found: list[Any] = []
     for begin in range(0, len(texts), size):
         part = list(texts[begin : begin + size])
         status, answers = client.ask(part)
