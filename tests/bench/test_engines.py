@@ -39,6 +39,7 @@ def test_another_word_is_found(network, model, texts):
     assert greedy_gap(network, ids_of(texts), words) > 1e-3
 
 
+@pytest.mark.slow
 def test_exports_translate_as_the_network_does(model, texts, tmp_path):
     found = engines.exported_engines(model, tmp_path)
     assert found[engines.ONNX](texts, 2) == engines.engine_of(model)(texts, 2)
