@@ -20,8 +20,9 @@ def samples(T=13, **size):
     yield make_case(**size, cu_seqlens=ends), (None, ends)
 
 
+# what is checked is how the operators are registered, which is the same for every implementation
 @pytest.mark.parametrize("index", range(4))
-def test_opcheck(implementation, index):
+def test_opcheck(index):
     case, (lengths, cu_seqlens) = list(samples())[index]
     settings = (case.settings["l_max"], case.settings["r_max"], 1.0, True, lengths, cu_seqlens)
     torch.library.opcheck(OPERATOR, (*case.leaves(), *settings))
@@ -29,7 +30,7 @@ def test_opcheck(implementation, index):
     torch.library.opcheck(BACKWARD, (grad_out.requires_grad_(), *case.leaves(), *settings))
 
 
-def test_opcheck_step(implementation):
+def test_opcheck_step():
     window = torch.randn(2, 6, 4, dtype=torch.float64, requires_grad=True)
     left = torch.rand(2, 2, 2, dtype=torch.float64, requires_grad=True)
     torch.library.opcheck(torch.ops.talkconv.talk_conv_step.default, (window, left, 4, 1.0, True))
@@ -37,7 +38,7 @@ def test_opcheck_step(implementation):
 
 @pytest.mark.parametrize("index", range(4))
 def test_first_and_second_derivatives(implementation, index):
-    case, (lengths, cu_seqlens) = list(samples(T=7, C=4, H=2))[index]
+    case, (lengths, cu_seqlens) = list(samples(T=5, C=4, H=2))[index]
     settings = {**case.settings, "lengths": lengths, "cu_seqlens": cu_seqlens}
 
     def function(*tensors):
