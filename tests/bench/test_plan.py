@@ -31,7 +31,7 @@ def test_memory_and_hours_worked_out_by_hand():
     assert COST.optimizer == 800_000_000
     assert COST.memory == 1_000_000_000 + 800_000_000 + 4_000_000_000
     # 600e6 operations x 1e9 tokens at 30 % of 1e15 a second: 2 000 s
-    sheet = Sheet("one", 6_000_000_000, 1e15, "nowhere")
+    sheet = Sheet("one", 6_000_000_000, 1e12, 1e15, "nowhere")
     assert gpu_hours(COST, sheet, 1) == pytest.approx(2000 / 3600)
     assert gpu_hours(COST, sheet, 8) == pytest.approx(2000 / 8 / 0.9 / 3600)
     assert fits(COST, sheet)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from talkconv.bench.data_sheets import A100, B200, H100, MI300X, Sheet
 from talkconv.bench.gpu_code import Code, Loop, Work
 from talkconv.ops.gpu_plans import Launch, Sort
 
@@ -23,27 +24,26 @@ THREADS_OF_A_WARP = 32
 
 @dataclass(frozen=True)
 class Target:
-    """A GPU: the arguments to compile for it, and its data sheet."""
+    """A GPU: its data sheet, the arguments to compile for it, and its multiprocessors."""
 
     name: str
+    sheet: Sheet
     backend: str
     arch: int | str
     shared_limit: int  # bytes a program may use
     shared: int  # bytes of one multiprocessor
     warp: int
     most_warps: int  # of one multiprocessor
-    bandwidth: float  # bytes a second
-    tensor_flops: float  # half precision, dense, a second
     instructions: float  # of all threads, a second; 0 if nothing is known about its code
     float64: float  # instructions for float64 of all threads, a second
 
 
 # Each multiprocessor issues an instruction of four warps in a cycle, at the boost clock.
 TARGETS = (
-    Target("A100", "cuda", 80, 166_912, 167_936, 32, 64, 2.04e12, 312e12, 19.5e12, 4.85e12),
-    Target("H100", "cuda", 90, 232_448, 233_472, 32, 64, 3.35e12, 989e12, 33.5e12, 16.7e12),
-    Target("B200", "cuda", 100, 232_448, 233_472, 32, 64, 8.0e12, 2250e12, 37.5e12, 18.5e12),
-    Target("MI300X", "hip", "gfx942", 65_536, 65_536, 64, 32, 5.3e12, 1307e12, 0, 0),
+    Target("A100", A100, "cuda", 80, 166_912, 167_936, 32, 64, 19.5e12, 4.85e12),
+    Target("H100", H100, "cuda", 90, 232_448, 233_472, 32, 64, 33.5e12, 16.7e12),
+    Target("B200", B200, "cuda", 100, 232_448, 233_472, 32, 64, 37.5e12, 18.5e12),
+    Target("MI300X", MI300X, "hip", "gfx942", 65_536, 65_536, 64, 32, 0, 0),
 )
 
 
@@ -138,7 +138,7 @@ def flops_of(step: Launch | Sort) -> float:
 
 def seconds_of(target: Target, step: Launch | Sort, work: Work | None, elements: int) -> float:
     """Return the largest of the times for memory, products and instructions."""
-    times = [bytes_of(step) / target.bandwidth, flops_of(step) / target.tensor_flops]
+    times = [bytes_of(step) / target.sheet.bandwidth, flops_of(step) / target.sheet.flops]
     if work is not None and target.instructions:
         times.append(elements * work.instructions / target.instructions)
         times.append(elements * work.float64 / target.float64)
