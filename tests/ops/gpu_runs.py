@@ -1,6 +1,8 @@
-"""Runs the GPU kernels on CPU tensors in Triton's interpreter, which rounds as a GPU does."""
+"""Runs the GPU kernels in Triton's interpreter, which rounds as a GPU does, or on a GPU."""
 
 import dataclasses
+import itertools
+import os
 
 import pytest
 import torch
@@ -12,12 +14,14 @@ from tests.cases import Case, assert_exact, exact, exact_grads
 pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
 
 from talkconv.ops import gpu_plans
-from tests.ops.interpreter import act_as_a_gpu
+from tests.ops.interpreter import act_as_a_gpu, confine_to
 
+# benchmarks/on_a_gpu.sh sets this to cuda
+DEVICE = torch.device(os.environ.get("TALKCONV_TEST_DEVICE", "cpu"))
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
-# Many blocks, chunks and slices in few tokens, which the interpreter has time for. Slow tests take
-# the sizes that a GPU gets.
+# Many blocks, chunks and slices in few tokens, which the interpreter has time for. Tests that ask
+# for `real_sizes` take the sizes that a GPU gets.
 SMALL = dict(
     chunk=16,
     step=8,
@@ -40,15 +44,27 @@ SMALL = dict(
 WAYS = {"products": 2**40, "events": 0}
 
 
+def combinations(chosen: list[tuple], *axes) -> list:
+    """Return all combinations of the axes as parameters of a test; those not chosen are slow.
+
+    The normal suite has every value of every axis at least once.
+    """
+    for k, axis in enumerate(axes):
+        missing = [value for value in axis if value not in [each[k] for each in chosen]]
+        assert not missing, f"the normal suite leaves out {missing}"
+    every = list(itertools.product(*axes))
+    assert all(each in every for each in chosen), "a chosen combination is not one of the axes"
+    marks = ([] if each in chosen else [pytest.mark.slow] for each in every)
+    return [pytest.param(*each, marks=mark) for each, mark in zip(every, marks, strict=True)]
+
+
 @pytest.fixture
-def as_on_a_gpu(monkeypatch, request):
+def real_sizes():
+    """Let the kernels cut their work as on a GPU."""
+
+
+def fill_fresh_memory(monkeypatch) -> None:
     """Fill fresh memory with NaN, so that an element which no program writes shows."""
-    act_as_a_gpu()
-    if "slow" not in request.keywords:
-        sizes_of = gpu_plans.sizes_of
-        monkeypatch.setattr(
-            gpu_plans, "sizes_of", lambda *args: dataclasses.replace(sizes_of(*args), **SMALL)
-        )
     new_empty = torch.Tensor.new_empty
 
     def full_of_nan(*args, **kwargs):
@@ -58,11 +74,36 @@ def as_on_a_gpu(monkeypatch, request):
     monkeypatch.setattr(torch.Tensor, "new_empty", full_of_nan)
 
 
+@pytest.fixture
+def as_on_a_gpu(monkeypatch, request):
+    """Let the interpreter compute as a GPU does, with small sizes unless `real_sizes` is asked."""
+    fill_fresh_memory(monkeypatch)
+    if DEVICE.type != "cpu":
+        return
+    act_as_a_gpu()
+    launch = gpu_plans.Launch.run
+
+    def launch_inside_its_tensors(self):
+        confine_to(value for value in self.arguments.values() if isinstance(value, Tensor))
+        launch(self)
+
+    monkeypatch.setattr(gpu_plans.Launch, "run", launch_inside_its_tensors)
+    if "real_sizes" not in request.fixturenames:
+        sizes_of = gpu_plans.sizes_of
+        monkeypatch.setattr(
+            gpu_plans, "sizes_of", lambda *args: dataclasses.replace(sizes_of(*args), **SMALL)
+        )
+
+
 @pytest.fixture(params=WAYS)
 def way(request, monkeypatch):
     """Take one way of the backward for all windows."""
     monkeypatch.setattr(gpu_plans, "SHORT_WINDOW", WAYS[request.param])
     return request.param
+
+
+def on_device(value):
+    return value.to(DEVICE) if isinstance(value, Tensor) else value
 
 
 def arguments(case: Case) -> tuple:
@@ -72,7 +113,7 @@ def arguments(case: Case) -> tuple:
 
 
 def run(case: Case) -> Tensor:
-    return gpu.talk_conv(*arguments(case))
+    return gpu.talk_conv(*map(on_device, arguments(case))).cpu()
 
 
 def random_grad(case: Case) -> Tensor:
@@ -80,8 +121,9 @@ def random_grad(case: Case) -> Tensor:
     return torch.randn(case.x.shape, generator=generator).to(case.x.dtype)
 
 
-def run_backward(case: Case, grad_out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return gpu.talk_conv_backward(grad_out, *arguments(case))
+def run_backward(case: Case, grad_out: Tensor) -> tuple[Tensor, ...]:
+    grads = gpu.talk_conv_backward(*map(on_device, (grad_out, *arguments(case))))
+    return tuple(grad.cpu() for grad in grads)
 
 
 def run_all(case: Case, grad_out: Tensor) -> tuple[Tensor, ...]:

@@ -5,7 +5,16 @@ import torch
 
 from talkconv import reference
 from tests.cases import assert_exact, exact, exact_grads, make_case
-from tests.ops.gpu_runs import DTYPES, as_on_a_gpu, random_grad, run, run_all, run_backward, way
+from tests.ops.gpu_runs import (
+    WAYS,
+    as_on_a_gpu,
+    combinations,
+    random_grad,
+    run,
+    run_all,
+    run_backward,
+    way,
+)
 
 __all__ = ["as_on_a_gpu", "way"]
 
@@ -14,15 +23,25 @@ pytestmark = [
     # NaN and infinity are meant; numpy, which does the interpreter's sums, warns about them
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
 ]
-# float64 has one way, and sums every token directly
-WAYS_OF = [(torch.float32, 23), (torch.bfloat16, 23), (torch.float64, 13)]
+FAST = [torch.float32, torch.bfloat16]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("side", "dtype", "way"),
+    [
+        *combinations(
+            [("left", torch.float32, "products"), ("right", torch.float32, "events")],
+            ["left", "right"],
+            [torch.float32],
+            WAYS,
+        ),
+        # float64 has one way, and sums every token directly
+        ("left", torch.float64, "products"),
+        pytest.param("right", torch.float64, "products", marks=pytest.mark.slow),
+    ],
+    indirect=["way"],
+)
 def test_nan_offset_takes_its_own_token_only(side, dtype, way):
-    if dtype == torch.float64 and way == "events":
-        pytest.skip("float64 has one way")
     case = make_case(B=1, T=18, C=4, H=2, dtype=dtype)
     grad_out = random_grad(case)
     clean = run_all(case, grad_out)
@@ -51,18 +70,43 @@ def assert_equal_with_specials(found, expected):
     assert torch.equal(found.isnan(), expected.isnan())
 
 
-@pytest.mark.parametrize(("dtype", "T"), WAYS_OF, ids=str)
+SPECIALS = {
+    "nan": [torch.nan],
+    "inf": [torch.inf],
+    "-inf": [-torch.inf],
+    "both": [torch.inf, -torch.inf],
+}
+
+
 @pytest.mark.parametrize(
-    "specials",
-    [[torch.nan], [torch.inf], [-torch.inf], [torch.inf, -torch.inf]],
-    ids=["nan", "inf", "-inf", "both"],
+    ("specials", "dtype", "way"),
+    [
+        *combinations(
+            [
+                ("nan", torch.float32, "products"),
+                ("nan", torch.float32, "events"),
+                ("inf", torch.bfloat16, "events"),
+                ("-inf", torch.bfloat16, "products"),
+                ("both", torch.float32, "products"),
+                ("both", torch.float32, "events"),
+            ],
+            SPECIALS,
+            FAST,
+            WAYS,
+        ),
+        ("both", torch.float64, "products"),
+        *(
+            pytest.param(name, torch.float64, "products", marks=pytest.mark.slow)
+            for name in ("nan", "inf", "-inf")
+        ),
+    ],
+    indirect=["way"],
 )
-def test_specials_reach_the_windows_that_hold_them(specials, dtype, T, way):
-    if dtype == torch.float64 and way == "events":
-        pytest.skip("float64 has one way")
+def test_specials_reach_the_windows_that_hold_them(specials, dtype, way):
+    T = 13 if dtype == torch.float64 else 23
     case = make_case(B=1, T=T, C=2, H=1, dtype=dtype)
     grad_out = random_grad(case)
-    for token, special in enumerate(specials, start=8):
+    for token, special in enumerate(SPECIALS[specials], start=8):
         case.x[0, token, 1] = special
         grad_out[0, token, 1] = special
     wide = case.doubles()
@@ -73,13 +117,27 @@ def test_specials_reach_the_windows_that_hold_them(specials, dtype, T, way):
     assert_equal_with_specials(grad_x[0], expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "way"),
+    [
+        *combinations(
+            [
+                (torch.float32, "products"),
+                (torch.float32, "events"),
+                (torch.bfloat16, "events"),
+                (torch.float16, "products"),
+            ],
+            [*FAST, torch.float16],
+            WAYS,
+        ),
+        (torch.float64, "products"),
+    ],
+    indirect=["way"],
+)
 def test_the_largest_numbers_change_their_own_windows_only(dtype, way):
     """One bfloat16 piece of the largest float32 is infinite, and 0 * infinity is NaN."""
-    if dtype == torch.float64 and way == "events":
-        pytest.skip("float64 has one way")
-    case = make_case(B=1, T=34 if dtype != torch.float64 else 24, C=4, H=1, l_max=3, r_max=3)
-    case = make_case(B=1, T=case.x.shape[1], C=4, H=1, l_max=3, r_max=3, dtype=dtype)
+    T = 24 if dtype == torch.float64 else 34
+    case = make_case(B=1, T=T, C=4, H=1, l_max=3, r_max=3, dtype=dtype)
     largest = torch.finfo(dtype).max
     grad_out = random_grad(case)
     for values in (case.x, grad_out):
@@ -92,7 +150,11 @@ def test_the_largest_numbers_change_their_own_windows_only(dtype, way):
     assert_exact(grads[0], exact_grads(case, grad_out)[0])
 
 
-@pytest.mark.parametrize("size", [2.0**16, 2.0**30])
+@pytest.mark.parametrize(
+    ("size", "way"),
+    combinations([(2.0**16, "events"), (2.0**30, "products")], [2.0**16, 2.0**30], WAYS),
+    indirect=["way"],
+)
 def test_a_large_element_takes_no_accuracy_from_windows_without_it(size, way):
     case = make_case(B=1, T=40, C=2, H=1)
     grad_out = random_grad(case)

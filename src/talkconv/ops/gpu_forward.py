@@ -200,7 +200,8 @@ def read_windows(
     at = own + context
     before = at - to_left[0] - 1
     has_before = exists & (before >= 0)
-    before = tl.maximum(before, 0)
+    # the tables have no rows for tokens of the block that lie behind the end
+    before = tl.minimum(tl.maximum(before, 0), end)
     after = tl.minimum(at + to_right[0] + 1, end)
     a_factor, is_a, a_neighbour, a_sign, has_a_neighbour = _edge(after, to_right[1], end)
     b_factor, is_b, b_neighbour, b_sign, has_b_neighbour = _edge(before, 1 - to_left[1], end)

@@ -1,0 +1,1 @@
+"""Executes PTX, the assembly language of NVIDIA GPUs, on the CPU."""

@@ -1,0 +1,170 @@
+"""Plans calls on CPU tensors, compiles their kernels for an A100, and runs the compiled PTX.
+
+Triton cannot compile in a process in which it interprets, so this module is also a program: it
+compiles the launches of a problem and prints them as JSON.
+"""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from talkconv.ops import gpu_plans
+from tests.cases import Case, make_case
+from tests.ops.ptx.machine import Machine, Memory
+from tests.ops.ptx.syntax import Kernel
+
+# beyond 32 bits, so that an address which lost its high bits is noticed
+FIRST_ADDRESS = 2**36
+
+# The first two have the kernels that tests/ops/test_gpu_compile.py compiles too.
+_OFTEN = dict(B=1, C=1024, H=16)
+_RARELY = dict(C=21, H=7, l_max=40, r_max=30, max_offset=1.1)
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "short windows": dict(**_OFTEN, T=70, l_max=15, r_max=15),
+    "long windows": dict(**_OFTEN, T=135, l_max=127, r_max=127),
+    "bfloat16": dict(B=1, T=150, C=64, H=1, l_max=31, r_max=31, dtype=torch.bfloat16),
+    "bfloat16, long windows": dict(B=1, T=150, C=64, H=1, l_max=63, r_max=63, dtype=torch.bfloat16),
+    "float16": dict(B=1, T=70, C=40, H=2, l_max=15, r_max=15, dtype=torch.float16),
+    "float64": dict(B=1, T=20, C=6, H=2, l_max=7, r_max=3, dtype=torch.float64),
+    "causal": dict(B=2, T=131, C=6, H=3, l_max=9, r_max=0),
+    "lengths": dict(B=3, T=140, lengths=torch.tensor([140, 0, 129]), **_RARELY),
+    "packed": dict(T=270, cu_seqlens=torch.tensor([0, 3, 3, 200, 270]), **_RARELY),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the operation: its steps and its results, which the steps fill."""
+
+    steps: list
+    results: tuple[Tensor, ...]
+
+
+def calls_of(case: Case, grad_out: Tensor) -> tuple[Call, Call]:
+    """Plan the forward and the backward of a case."""
+    settings = dict(max_offset=1.0, normalize=True, lengths=None, cu_seqlens=None) | case.settings
+    ends = settings.pop("lengths"), settings.pop("cu_seqlens")
+    windows = gpu_plans.Windows(case.left, case.right, **settings)
+    out, *grads = (like.new_empty(like.shape) for like in (case.x, case.x, case.left, case.right))
+    forward = gpu_plans.forward(case.x, windows, out, *ends)
+    backward = gpu_plans.backward(grad_out, case.x, windows, tuple(grads), *ends)
+    return Call(forward, (out,)), Call(backward, tuple(grads))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel as PTX. `passed` says which arguments, or elements of them, are its parameters."""
+
+    ptx: str
+    shared: int
+    passed: list[list]
+
+
+def run(call: Call, compiled: list[Compiled | None]) -> tuple[Tensor, ...]:
+    """Run the steps of a call, kernels by their PTX; return the results."""
+    for step, code in zip(call.steps, compiled, strict=True):
+        if code is None:
+            step.run()
+        else:
+            _launch(step, code)
+    return call.results
+
+
+def _launch(launch: gpu_plans.Launch, code: Compiled) -> None:
+    """Run one launch on the memory of its tensors and of nothing else."""
+    values = [_argument(launch, path) for path in code.passed]
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}
+    contents = [_bytes_of(tensor) for tensor in storages.values()]
+    memory = Memory([len(content) for content in contents], FIRST_ADDRESS)
+    for block, content in zip(memory.blocks, contents, strict=True):
+        block[:] = content
+    addresses = dict(zip(storages, memory.addresses.tolist(), strict=False))
+
+    def number_of(value: Tensor | int) -> int:
+        if not isinstance(value, Tensor):
+            return value
+        offset = value.storage_offset() * value.element_size()
+        return addresses[value.untyped_storage().data_ptr()] + offset
+
+    numbers = [number_of(value) for value in values]
+    Machine(Kernel(code.ptx), launch.programs, numbers, memory, code.shared).run()
+    for block, content in zip(memory.blocks, contents, strict=True):
+        content[:] = block
+
+
+def _argument(launch: gpu_plans.Launch, path: list) -> Any:
+    name, *places = path
+    value = launch.arguments[name]
+    for place in places:
+        value = value[place]
+    return value
+
+
+def _bytes_of(tensor: Tensor):
+    """Return all bytes of the memory in which a tensor lies, as a numpy array that shares it."""
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy()
+
+
+def problem(name: str) -> tuple[Case, Tensor]:
+    """Return the inputs of a problem, and a gradient."""
+    case = make_case(**PROBLEMS[name])
+    generator = torch.Generator().manual_seed(1)
+    return case, torch.randn(case.x.shape, generator=generator).to(case.x.dtype)
+
+
+QUICK = ["short windows", "long windows"]
+
+
+def compiled(name: str) -> tuple[list[Compiled | None], list[Compiled | None]]:
+    """Compile the forward and the backward of a problem."""
+    return _compiled(tuple(QUICK) if name in QUICK else (name,))[name]
+
+
+@functools.cache
+def _compiled(names: tuple[str, ...]) -> dict[str, tuple]:
+    """Compile some problems in a process of its own, which takes seconds to start."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", __name__, *names]
+    root = Path(__file__).parents[2]
+    found = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+    def codes(steps: list) -> list[Compiled | None]:
+        return [None if step is None else Compiled(**step) for step in steps]
+
+    return {name: tuple(map(codes, calls)) for name, calls in json.loads(found.stdout).items()}
+
+
+def _print_compiled(names: list[str]) -> None:
+    from talkconv.bench.gpu_compile import compile_ahead, source_of
+
+    def passed(kind: Any, path: list) -> list[list]:
+        if isinstance(kind, tuple):
+            return [each for k, part in enumerate(kind) for each in passed(part, [*path, k])]
+        return [] if kind == "constexpr" else [path]
+
+    def described(step: Any) -> dict[str, Any] | None:
+        if not isinstance(step, gpu_plans.Launch):
+            return None
+        code = compile_ahead(step, "cuda", 80, 32)
+        signature = source_of(step).signature
+        paths = [path for key, kind in signature.items() for path in passed(kind, [key])]
+        return dict(ptx=code.asm["ptx"], shared=code.usage.shared, passed=paths)
+
+    def all_of(name: str) -> list:
+        return [[described(step) for step in call.steps] for call in calls_of(*problem(name))]
+
+    print(json.dumps({name: all_of(name) for name in names}))
+
+
+if __name__ == "__main__":
+    _print_compiled(sys.argv[1:])
