@@ -34,9 +34,10 @@ def assert_fits(rows):
         assert row["occupancy"] > 0, row
 
 
-# float32 on the three NVIDIA GPUs, as JSON lines; the second line has what the PTX contains
+# float32 on one GPU, as two JSON lines; the second line has the atomic instructions of the PTX
 COUNT = """
 import json
+import sys
 
 import torch
 
@@ -44,69 +45,58 @@ from talkconv.bench.gpu_compile import compile_ahead
 from talkconv.bench.gpu_estimate import TARGETS
 from talkconv.bench.kernels import calls, measured
 
-found = {name: list(calls((torch.float32,), reaches)) for name, reaches in (
-    ("forward", ((31, 31), (127, 127), (2047, 2048))),
-    ("backward", ((15, 15), (64, 64), (127, 127), (2047, 2048))),
-)}
+target, = (each for each in TARGETS if each.name == sys.argv[1])
+reaches = dict(
+    forward=((31, 31), (127, 127), (2047, 2048)),
+    backward=((15, 15), (64, 64), (127, 127), (2047, 2048)),
+)
 rows, atomics = [], []
-for target in TARGETS[:3]:
-    for name, each in found.items():
-        for call in (call for call in each if call.name == name):
-            rows += measured(target, call)
-            for step in call.steps:
-                if hasattr(step, "kernel"):
-                    ptx = compile_ahead(step, "cuda", target.arch, 32).asm["ptx"]
-                    atomics += [word for word in ptx.split() if word.startswith(("atom", "red."))]
+for name, chosen in reaches.items():
+    for call in (call for call in calls((torch.float32,), chosen) if call.name == name):
+        rows += measured(target, call)
+        for step in call.steps:
+            if hasattr(step, "kernel"):
+                ptx = compile_ahead(step, "cuda", target.arch, 32).asm["ptx"]
+                atomics += [word for word in ptx.split() if word.startswith(("atom", "red."))]
 print(json.dumps(rows))
 print(json.dumps(atomics))
 """
 
-
-@pytest.fixture(scope="module")
-def counted():
-    rows, atomics = run_python("-c", COUNT).splitlines()
-    return json.loads(rows), json.loads(atomics)
+SLOW = pytest.mark.slow
 
 
-def per_element(rows, target, call, window):
+def per_element(rows, call, window):
     """Return the instructions and bytes of all kernels of a call, for an element of its result."""
     chosen = [
         row
         for row in rows
-        if (row["target"], row["call"], row["window"]) == (target, call, window)
-        and row["kernel"] != "torch.sort"
+        if (row["call"], row["window"]) == (call, window) and row["kernel"] != "torch.sort"
     ]
     names = ("instructions", "asked_bytes", "least_bytes")
     return [sum(row[name] for row in chosen) for name in names], {row["kernel"] for row in chosen}
 
 
-@pytest.mark.parametrize("target", ["A100", "H100", "B200"])
-def test_the_work_of_the_forward_does_not_grow_with_the_window(counted, target):
-    works = []
-    for window in (62, 254, 4095):
-        work, kernels = per_element(counted[0], target, "forward", window)
-        assert kernels == FORWARD
-        assert work[0] <= 60
-        works.append(work)
-    for numbers in zip(*works, strict=True):
-        assert max(numbers) <= 1.1 * min(numbers)
-
-
-@pytest.mark.parametrize("target", ["A100", "H100", "B200"])
-def test_the_work_of_the_backward_does_not_grow_with_the_window(counted, target):
-    works = []
-    for window in (128, 254, 4095):
-        work, kernels = per_element(counted[0], target, "backward", window)
-        assert kernels == SORTED
-        assert work[0] <= 115
-        works.append(work)
-    for numbers in zip(*works, strict=True):
-        assert max(numbers) <= 1.1 * min(numbers)
-
-
-def test_everything_fits_and_nothing_is_atomic(counted):
-    assert_fits(counted[0])
-    assert counted[1] == []
+# one test for all of it: compiling takes longer than looking
+@pytest.mark.parametrize(
+    "target", ["A100", pytest.param("H100", marks=SLOW), pytest.param("B200", marks=SLOW)]
+)
+def test_the_work_does_not_grow_with_the_window_and_nothing_is_atomic(target):
+    rows, atomics = map(json.loads, run_python("-c", COUNT, target).splitlines())
+    expected = {
+        "forward": ((62, 254, 4095), FORWARD, 60),
+        "backward": ((128, 254, 4095), SORTED, 115),
+    }
+    for call, (windows, kernels, most) in expected.items():
+        works = []
+        for window in windows:
+            work, found = per_element(rows, call, window)
+            assert found == kernels
+            assert work[0] <= most
+            works.append(work)
+        for numbers in zip(*works, strict=True):
+            assert max(numbers) <= 1.1 * min(numbers)
+    assert_fits(rows)
+    assert atomics == []
 
 
 @pytest.mark.slow
@@ -121,13 +111,15 @@ def test_every_way_compiles_in_every_dtype(tmp_path):
     assert_fits(rows)
 
 
-def test_products_start_from_zero_and_loads_stay_in_flight():
+@pytest.mark.parametrize("arch", [80, pytest.param(90, marks=SLOW), pytest.param(100, marks=SLOW)])
+def test_products_start_from_zero_and_loads_stay_in_flight(arch):
     """Tensor cores round toward zero; a loop that waits for its last load has no prefetch."""
-    run_python("-c", PRODUCTS)
+    run_python("-c", PRODUCTS, str(arch))
 
 
 PRODUCTS = """
 import re
+import sys
 
 import torch
 
@@ -137,33 +129,41 @@ from talkconv.ops import gpu_plans
 x, offsets = torch.empty(2, 999, 64), torch.empty(2, 999, 1)
 windows = gpu_plans.Windows(offsets, offsets, 31, 31, 1.0, True)
 _, launch, _ = gpu_plans.backward(x, x, windows, (x, offsets, offsets))
-for arch in (80, 90, 100):
-    compiled = compile_ahead(launch, "cuda", arch, 32)
-    product = r"(?:tt.dot|warp_group_dot|tc_gen5_mma) (.*?)[:{\\[]"
-    products = re.findall(product, compiled.asm["ttgir"])
-    assert len(products) == 6, products
-    starts = []
-    for product in products:
-        total, *uses_total = product.split(", ")[2:4]
-        assert re.match("%(cst|product)", total), f"a sum goes from tile to tile: {product}"
-        starts.append(total.startswith("%cst") or uses_total == ["%false"])
-    assert starts == [True] + 5 * [False], products
-    code = compiled.code
-    loops = [code.inside(loop) for loop in code.loops]
-    pipelined, = [loop for loop in loops if any(i.name == "LDGSTS" for i in loop)]
-    waits = [i.text for i in pipelined if i.text.startswith("DEPBAR.LE SB0")]
-    assert waits, "the loop waits for no load"
-    for wait in waits:
-        assert int(wait.split(", ")[1], 16) >= 1, f"no load stays in flight: {wait}"
+compiled = compile_ahead(launch, "cuda", int(sys.argv[1]), 32)
+product = r"(?:tt.dot|warp_group_dot|tc_gen5_mma) (.*?)[:{\\[]"
+products = re.findall(product, compiled.asm["ttgir"])
+assert len(products) == 6, products
+starts = []
+for product in products:
+    total, *uses_total = product.split(", ")[2:4]
+    assert re.match("%(cst|product)", total), f"a sum goes from tile to tile: {product}"
+    starts.append(total.startswith("%cst") or uses_total == ["%false"])
+assert starts == [True] + 5 * [False], products
+code = compiled.code
+loops = [code.inside(loop) for loop in code.loops]
+pipelined, = [loop for loop in loops if any(i.name == "LDGSTS" for i in loop)]
+waits = [i.text for i in pipelined if i.text.startswith("DEPBAR.LE SB0")]
+assert waits, "the loop waits for no load"
+for wait in waits:
+    assert int(wait.split(", ")[1], 16) >= 1, f"no load stays in flight: {wait}"
 """
 
 
-def test_a_call_compiles_what_is_compiled_ahead():
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        ["chunk_sums", "window_events"],
+        pytest.param(sorted(FORWARD | SORTED), marks=SLOW, id="all"),
+    ],
+)
+def test_a_call_compiles_what_is_compiled_ahead(kernels):
     """Follow Triton through a call up to the launch, on a GPU that exists only by name."""
-    run_python("-c", CALL)
+    run_python("-c", CALL, *kernels)
 
 
 CALL = """
+import sys
+
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
@@ -193,7 +193,7 @@ for launch in (
     *gpu_plans.forward(x, causal, x, torch.tensor([70, 3])),
     *gpu_plans.backward(x[0], x[0], packed, grads, None, ends),
 ):
-    if isinstance(launch, gpu_plans.Sort):
+    if isinstance(launch, gpu_plans.Sort) or launch.kernel.__name__ not in sys.argv[1:]:
         continue
     called = launch.kernel.warmup(**launch.arguments, **launch.options, grid=(launch.programs,))
     ahead = source_of(launch)
