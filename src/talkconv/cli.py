@@ -429,6 +429,7 @@ _BENCHMARKS = {
     "generate": "talkconv.bench.generation",
     "serve": "talkconv.bench.serve",
     "kernels": "talkconv.bench.kernels",
+    "gpu": "talkconv.bench.gpu_times",
     "page": "talkconv.bench.page.write",
     "compare": "talkconv.bench.compare",
     "check": "talkconv.bench.check",

@@ -52,7 +52,12 @@ def _check(name: str, make: Make, inputs: Inputs, *, trains: bool) -> Finding:
         # This dtype has no kernel here, or torch.compile finds no compiler.
         reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
         return Finding(name, is_right=False, runs=False, why=reason)
-    limit = TOLERANCE[inputs.setting.dtype]
+    return judged(name, error, inputs.setting.dtype)
+
+
+def judged(name: str, error: float, dtype: torch.dtype) -> Finding:
+    """Return whether an error, as a share of the largest value, is small enough for a dtype."""
+    limit = TOLERANCE[dtype]
     # A comparison with NaN is false, so NaN is wrong too.
     is_right = error <= limit
     why = "" if is_right else f"it is off by {error:.1e} of the largest value, allowed {limit:.0e}"
