@@ -13,7 +13,7 @@ from rich.console import Console
 from talkconv.data.prepared import open_prepared
 from talkconv.runs.card import RunCard
 from talkconv.training.begin_run import card_of, plan_run
-from talkconv.training.recipe import read_recipe
+from talkconv.training.recipe import read_recipe, read_toml
 from talkconv.training.record import read_log
 from talkconv.training.request import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
@@ -83,6 +83,23 @@ def test_what_was_tuned_stays(request_for):
     assert RunCard.read(request.out) == replace(tuned, model="best")
     run(go_on(request, "training.max_steps=4", "generation.length_penalty=2"))
     assert RunCard.read(request.out).generation.length_penalty == 2
+
+
+def test_a_finished_run_takes_other_settings_of_generation(request_for):
+    request = request_for(training=dict(max_steps=2))
+    run(request)
+    replace(RunCard.read(request.out), model="last").write(request.out)
+    again = go_on(request, "generation.num_beams=7")
+    assert run(again).step == 2
+    card = RunCard.read(request.out)
+    assert (card.generation.num_beams, card.model) == (7, "last")
+    assert read_toml(request.out / "recipe.toml")["generation"]["num_beams"] == 7
+    for network in ("best", "last"):
+        config = json.loads((request.out / network / "generation_config.json").read_text())
+        assert config["num_beams"] == 7
+    # they stay when the run is asked again, and the checkpoint is as it was
+    run(go_on(request))
+    assert RunCard.read(request.out) == card
 
 
 def test_sources_are_cut_as_in_training(request_for):

@@ -7,6 +7,7 @@ from typing import Any
 from transformers import GenerationConfig
 
 from talkconv.files import write_json
+from talkconv.runs.card import RunCard
 from talkconv.runs.generation_settings import GenerationSettings
 
 GENERATION_CONFIG = "generation_config.json"
@@ -60,6 +61,13 @@ def write_generation_config(network: Path, settings: GenerationSettings) -> None
     path = network / GENERATION_CONFIG
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     write_json(path, _changed(known, settings))
+
+
+def write_generation_configs(run: Path) -> None:
+    """Give all networks of a run the settings of generation that its card has."""
+    settings = RunCard.read(run).generation
+    for config in run.glob(f"*/{GENERATION_CONFIG}"):
+        write_generation_config(config.parent, settings)
 
 
 def _changed(known: dict[str, Any], settings: GenerationSettings) -> dict[str, Any]:

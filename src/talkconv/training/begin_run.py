@@ -10,6 +10,7 @@ from talkconv.data.prepared import Prepared, open_prepared
 from talkconv.files import write_text
 from talkconv.runs import checkpoints
 from talkconv.runs.card import CARD, RunCard
+from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.training.origin import ORIGIN, Origin
 from talkconv.training.processes import launch_id, process
 from talkconv.training.progress import Progress
@@ -77,18 +78,40 @@ def check_data(prepared: Prepared, recipe: Recipe) -> None:
 
 def write_run(plan: Plan) -> None:
     """Write all files that a run has before its first step."""
-    recipe, out = plan.recipe, plan.out
+    out = plan.out
     out.mkdir(parents=True, exist_ok=True)
     checkpoints.recover_run(out)
-    card = card_of(recipe, plan.prepared)
-    sections = recipe.sections()
-    if (out / CARD).exists() and read_toml(out / RECIPE)["generation"] == sections["generation"]:
+    card = card_of(plan.recipe, plan.prepared)
+    if (out / CARD).exists():
+        card = replace(card, generation=_generation(plan))
+    _write(plan, card)
+
+
+def write_changes(plan: Plan) -> bool:
+    """Write what a finished run takes from a changed recipe, and return whether it changed."""
+    checkpoints.recover_run(plan.out)
+    if read_toml(plan.out / RECIPE) == plan.recipe.sections():
+        return False
+    paper = plan.recipe.sections().get("paper")
+    card = replace(RunCard.read(plan.out), paper=paper, generation=_generation(plan))
+    _write(plan, card)
+    return True
+
+
+def _generation(plan: Plan) -> GenerationSettings:
+    """Return the settings of generation of a run that goes on or is finished."""
+    before = read_toml(plan.out / RECIPE)["generation"]
+    if before == plan.recipe.sections()["generation"]:
         # `talkconv tune` may have chosen better settings than the recipe's
-        card = replace(card, generation=RunCard.read(out).generation)
-    write_text(out / RECIPE, tomli_w.dumps(sections))
-    plan.origin.write(out)
+        return RunCard.read(plan.out).generation
+    return card_of(plan.recipe, plan.prepared).generation
+
+
+def _write(plan: Plan, card: RunCard) -> None:
+    write_text(plan.out / RECIPE, tomli_w.dumps(plan.recipe.sections()))
+    plan.origin.write(plan.out)
     # The card is written last, because a folder without it does not count as a run.
-    card.write(out)
+    card.write(plan.out)
 
 
 def card_of(recipe: Recipe, prepared: Prepared) -> RunCard:

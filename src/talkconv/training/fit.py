@@ -14,9 +14,9 @@ from talkconv.models import (
 from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs import checkpoints
 from talkconv.runs.card import LAST, RunCard
-from talkconv.runs.generation_config import follow
+from talkconv.runs.generation_config import follow, write_generation_configs
 from talkconv.training.arguments import RunArguments, arguments
-from talkconv.training.begin_run import Plan, write_run
+from talkconv.training.begin_run import Plan, write_changes, write_run
 from talkconv.training.collectives import wait_for_all
 from talkconv.training.interrupt import Interrupt
 from talkconv.training.process_group import join_processes
@@ -37,7 +37,7 @@ def fit(plan: Plan, console: Console) -> Progress:
     told = arguments(plan.recipe.training, plan.out)
     wait_for_all()
     if told.process_index == 0:
-        _make_ready(plan)
+        _make_ready(plan, console)
     wait_for_all()
     if plan.finished:
         console.print(
@@ -68,15 +68,17 @@ def build_model(recipe: Recipe, vocab_size: int) -> TaLKConvGenerativeModel:
     return TaLKConvForCausalLM(config)
 
 
-def _make_ready(plan: Plan) -> None:
+def _make_ready(plan: Plan, console: Console) -> None:
     """Prepare the folder of a run. A finished run keeps the settings that were chosen later."""
-    if plan.finished:
-        checkpoints.recover_run(plan.out)
-    else:
+    if not plan.finished:
         write_run(plan)
+    elif write_changes(plan):
+        console.print(f"{plan.out} now has the settings of the changed recipe.", highlight=False)
     # The process may have been killed after a checkpoint and before the link to its network.
     if plan.checkpoint is not None:
         checkpoints.publish(plan.checkpoint, plan.out / LAST)
+    # The settings of generation may have changed since these networks were saved.
+    write_generation_configs(plan.out)
 
 
 def _trainer(plan: Plan, told: RunArguments, record: Record, interrupt: Interrupt) -> RunTrainer:

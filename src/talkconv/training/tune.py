@@ -22,7 +22,7 @@ from talkconv.generation.text_generator import TextGenerator
 from talkconv.messages import one_message
 from talkconv.runs.card import AVERAGED, BEST, RunCard
 from talkconv.runs.checkpoints import checkpoints_of
-from talkconv.runs.generation_config import GENERATION_CONFIG, write_generation_config
+from talkconv.runs.generation_config import write_generation_configs
 from talkconv.runs.generation_settings import GenerationSettings
 from talkconv.runs.open_run import Run, open_run
 from talkconv.training.average import last_checkpoints, write_average
@@ -138,8 +138,7 @@ def _choose(run: Path, card: RunCard, trial: Trial) -> None:
     generation = card.generation.changed({"length_penalty": trial.length_penalty})
     model = AVERAGED if trial.checkpoints else BEST
     replace(card, model=model, generation=generation).write(run)
-    for config in run.glob(f"*/{GENERATION_CONFIG}"):
-        write_generation_config(config.parent, generation)
+    write_generation_configs(run)
 
 
 def grid(trials: Sequence[Trial], task: str) -> Table:
