@@ -8,6 +8,7 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from talkconv.cli import app
+from talkconv.runs.card import RunCard
 from tests.serving.cases import language_model_run, translation_run
 
 MAKE = {"translation": translation_run, "language_model": language_model_run}
@@ -20,6 +21,11 @@ class Exported:
     run: Path
     folder: Path
     said: str
+
+    @property
+    def data(self) -> Path:
+        """Return the prepared data of the run."""
+        return Path(str(RunCard.read(self.run).data))
 
 
 @pytest.fixture(scope="session")

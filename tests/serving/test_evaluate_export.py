@@ -17,7 +17,7 @@ def scores_of(report):
 
 
 def test_a_translator_scores_as_its_run(translation):
-    ours = evaluate_run(translation.folder, "valid", **EXPORT)
+    ours = evaluate_run(translation.folder, "valid", data=translation.data, **EXPORT)
     theirs = evaluate_run(translation.run, "valid")
     assert scores_of(ours) == scores_of(theirs)
     assert ours.about["parameters"] == theirs.about["parameters"]
@@ -26,8 +26,9 @@ def test_a_translator_scores_as_its_run(translation):
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_language_model_has_the_perplexity_of_its_run(language_model, streaming):
-    ours = evaluate_run(language_model.folder, "valid", streaming=streaming, **EXPORT)
-    theirs = evaluate_run(language_model.run, "valid", streaming=streaming)
+    options = dict(split="valid", streaming=streaming)
+    ours = evaluate_run(language_model.folder, data=language_model.data, **options, **EXPORT)
+    theirs = evaluate_run(language_model.run, **options)
     assert scores_of(ours) == scores_of(theirs)
 
 
@@ -39,6 +40,7 @@ def test_the_sum_of_losses_is_worked_out_by_hand():
 
 def test_the_command_scores_int8_by_its_name(translation):
     words = ["evaluate", str(translation.folder), "--split", "valid", "--model", "int8"]
+    words += ["--data", str(translation.data)]
     result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     report = json.loads((translation.folder / "evaluation" / "valid.json").read_text())
@@ -47,9 +49,10 @@ def test_the_command_scores_int8_by_its_name(translation):
 
 @pytest.mark.parametrize("kind", ["translation", "language_model"])
 def test_the_command_needs_no_torch(exported, kind):
-    folder = exported(kind).folder
+    place = exported(kind)
+    words = ["talkconv", "evaluate", place.folder, "--split", "test", "--data", place.data]
     code = f"""
-sys.argv = ["talkconv", "evaluate", {str(folder)!r}, "--split", "test"]
+sys.argv = {[str(word) for word in words]}
 from talkconv.__main__ import main
 try:
     main()

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -36,6 +37,16 @@ def test_a_translator_is_written_whole_and_the_checks_are_told(translation):
         told = card.checks[name]
         assert f"{name}: {told['score']}, {told['megabytes']} MB" in translation.said
         assert told["score"].startswith("BLEU")
+
+
+def test_an_export_tells_nothing_about_the_disk_of_its_machine(translation):
+    """It is made to be shared. An evaluation beside it is a record of this machine."""
+    paths = [str(translation.run.parent), str(Path(export_module.__file__).parents[2])]
+    for name in files_of(translation.folder):
+        content = (translation.folder / name).read_bytes()
+        for path in paths:
+            assert path.encode() not in content, f"{path} in {name}"
+    assert ExportCard.read(translation.folder).run.data is None
 
 
 PARTS = ("encoder", "decoder")

@@ -72,7 +72,8 @@ def export(request: ExportRequest, console: Console) -> ExportCard:
     run = open_run(request.run, request.model, "cpu")
     lines = validation_lines(run, request.data, request.lines, request.limit)
     card = ExportCard(
-        run=replace(run.card, generation=lines.settings, model=FLOAT32),
+        # an export is made to be shared, and a path of this machine says nothing elsewhere
+        run=replace(run.card, generation=lines.settings, model=FLOAT32, data=None),
         network=shape_of(run.model),
         version=talkconv.__version__,
     )

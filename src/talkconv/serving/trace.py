@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
 from talkconv.serving.export_card import DECODER, ENCODER
 from talkconv.serving.graphs import DecoderGraph, EncoderGraph, traceable
@@ -36,6 +37,8 @@ def _write(graph: DecoderGraph | EncoderGraph, path: Path) -> None:
             verbose=False,
         )
     assert program is not None
+    # the exporter notes which line of which file of this machine each node comes from
+    ClearMetadataAndDocStringPass()(program.model)
     program.save(str(path))
 
 
