@@ -21,6 +21,41 @@ def test_aligned_files(tmp_path):
     }
 
 
+def test_a_file_of_two_columns_takes_the_place_of_two(tmp_path):
+    write(tmp_path / "train.tsv.gz", ["eins\tone", "", 'zwei "und" drei\ttwo and three'])
+    write(tmp_path / "dev.tsv", ["de\ten"])
+    for lang in ("de", "en"):
+        write(tmp_path / f"test.{lang}", [lang])
+    write(tmp_path / "test2017.tsv", ["vier\tfour"])
+    assert rows_of(pairs(tmp_path, PAIRS)) == {
+        "train": [("eins", "one"), ("", ""), ('zwei "und" drei', "two and three")],
+        "valid": [("de", "en")],
+        "test": [("de", "en")],
+        "test2017": [("vier", "four")],
+    }
+    for split in ("train", "dev"):
+        write(tmp_path / "summaries" / f"{split}.tsv", ["long\tshort"])
+    assert rows_of(summaries(tmp_path / "summaries", SUMMARIES))["train"] == [("long", "short")]
+
+
+@pytest.mark.parametrize(("line", "columns"), [("eins one", 1), ("eins\tone\tCC-BY", 3)])
+def test_other_columns_are_refused_with_their_line(tmp_path, line, columns):
+    for split in ("train", "valid"):
+        write(tmp_path / f"{split}.tsv", ["null\tzero", line])
+    with pytest.raises(
+        ValueError, match=rf"train.tsv:2 must have two columns.*got {columns}: .*cut"
+    ):
+        rows_of(pairs(tmp_path, PAIRS))
+
+
+def test_two_texts_of_one_split_are_refused(tmp_path):
+    for name in ("train.de", "train.en", "valid.de", "valid.en"):
+        write(tmp_path / name, ["x"])
+    write(tmp_path / "train.tsv", ["eins\tone"])
+    with pytest.raises(ValueError, match=r"one text of train, got train.tsv and train.de: move"):
+        pairs(tmp_path, PAIRS)
+
+
 def test_aligned_files_of_one_language(tmp_path):
     for split in ("train", "valid"):
         write(tmp_path / f"{split}.source", ["s"])

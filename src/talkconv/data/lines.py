@@ -127,3 +127,19 @@ def read_pairs(source: Path, target: Path, reading: Reading) -> Iterator[tuple[s
     """Yield pairs of lines of two files that are aligned line by line."""
     paths = (source, target)
     return aligned([read_lines(path, reading) for path in paths], paths)
+
+
+def read_columns(path: Path, reading: Reading) -> Iterator[tuple[str, str]]:
+    """Yield the two columns of each line of a file, which a tab separates.
+
+    Quotation marks have no meaning there. An empty line is a pair of empty texts.
+    """
+    for number, line in enumerate(read_lines(path, reading), start=1):
+        columns = line.split("\t") if line else ["", ""]
+        if len(columns) != 2:
+            raise ValueError(
+                f"{path}:{number} must have two columns, a source and a target with one tab "
+                f"between them, got {len(columns)}: keep two of them, for example with "
+                f"cut -f 1,2 {path.name} > two_columns.tsv"
+            )
+        yield columns[0], columns[1]
