@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SHELL := /bin/bash
 
-.PHONY: setup demo test test-slow test-eager sanitize lint bench bench-check results clean
+.PHONY: setup demo test test-slow test-eager sanitize lint settings bench bench-check results clean
 
 setup: $(READY)
 
@@ -43,6 +43,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# the tables of docs/settings.md and the comments of recipes/toy.toml, from the code
+settings: setup
+	$(BIN)/python -m talkconv.training.recipe_manual
 
 # every measured table, with pictures: results/MACHINE
 bench: setup

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 GUIDE = (
     "train-your-own",
+    "settings",
     "many-machines",
     "reproduce-the-paper",
     "use-the-layer",
@@ -131,6 +132,22 @@ def test_own_text_can_be_trained_on_as_the_guide_says(tmp_path, monkeypatch):
     for run, mixer in (("mine", "talk"), ("attention", "attention")):
         recipe = (tmp_path / "runs" / run / "recipe.toml").read_text(encoding="utf-8")
         assert f'encoder_mixer = "{mixer}"' in recipe
+
+
+@pytest.mark.parametrize("recipe", blocks("docs/train-your-own.md", "toml"))
+def test_the_recipes_of_the_guide_tell_the_defaults(recipe, tmp_path):
+    """Where a value is not the default, a remark tells the default."""
+    from talkconv.training.recipe import read_recipe, read_toml
+    from talkconv.training.recipe_manual import all_settings, assignment
+
+    path = tmp_path / recipe.split()[1]
+    path.write_text(recipe, encoding="utf-8")
+    read_recipe(path)
+    sections = read_toml(path)
+    for section, settings in all_settings().items():
+        for each in settings:
+            if each.name in sections.get(section, {}):
+                assert assignment(each, sections[section]) in recipe.splitlines()
 
 
 @pytest.mark.parametrize("line", all_commands("make"))

@@ -31,6 +31,9 @@ class NetworkSettings:
     encoder layers is a language model; one without decoder layers is an encoder alone, for example
     of a classifier. A mixer is one word for all layers or a list of words.
 
+    The comment above each setting is its explanation in docs/settings.md and recipes/toy.toml,
+    which `make settings` writes.
+
     >>> NetworkSettings(encoder_l_max=[], decoder_l_max=[3, 7]).num_layers
     2
     """

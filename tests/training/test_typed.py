@@ -41,9 +41,9 @@ def test_values_are_converted_to_the_type_of_the_setting(value, annotation, expe
         (1.5, int, "a.b must be a whole number, got 1.5"),
         ("3", float, "a.b must be a number, got '3'"),
         ([1], tuple[float, float], r"a.b must be a list of 2: a number, a number, got \[1\]"),
-        ([1, "2"], Sequence[int], r"a.b must be a list of a whole number, got \[1, '2'\]"),
+        ([1, "2"], Sequence[int], r"a.b must be a list of whole numbers, got \[1, '2'\]"),
         ("z", Literal["x", "y"], "a.b must be one of 'x', 'y', got 'z'"),
-        ({"a": "1"}, dict[str, float], "a.b must be a table of a number, got"),
+        ({"a": "1"}, dict[str, float], "a.b must be a table of numbers, got"),
         (1, str | None, "a.b must be a text or 'none', got 1"),
     ],
 )

@@ -30,12 +30,15 @@ AUTO = "auto"
 class DataSettings:
     """Settings that say how raw text becomes token ids.
 
+    The comment above each setting is its explanation in docs/settings.md and recipes/toy.toml,
+    which `make settings` writes.
+
     >>> DataSettings(corpus="pairs", source_lang="de", target_lang="en", vocabulary=8_000).lowercase
     False
     """
 
-    # The layout of the raw files: "pairs" (train.de and train.en, ...),
-    # "summaries" (train.source and train.summary, ...), "text" (train.txt), the paper's
+    # The layout of the raw files: "pairs" (train.de and train.en, or train.tsv with two columns),
+    # "summaries" (train.source and train.summary, or train.tsv), "text" (train.txt), the paper's
     # "iwslt14", "wmt16_en_de", "wmt14_en_fr", "cnn_dailymail" and "wikitext", "datasets:NAME" for
     # the `datasets` library, or "toy", which needs no files.
     corpus: str

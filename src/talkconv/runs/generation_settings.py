@@ -20,6 +20,9 @@ class GenerationSettings:
     subtracted from the score at each step of a beam. If length_penalty = 1, it changes all scores
     by the same amount and so has no effect.
 
+    The comment above each setting is its explanation in docs/settings.md and recipes/toy.toml,
+    which `make settings` writes.
+
     >>> GenerationSettings(num_beams=4, length_penalty=0.6).num_beams
     4
     """

@@ -27,7 +27,7 @@ else:
 _NOT_IN_RECIPES = {"vocab_size", "encoder_vocab_size"}
 # A recipe is checked before its vocabulary is known. This size is large enough for any cutoffs.
 _LARGE_VOCABULARY = 10_000_000
-# the keys of [model], with their types
+# the keys of [model] that are settings of a network, with their types
 MODEL_KEYS = {
     name: kind
     for name, kind in get_type_hints(NetworkSettings).items()
@@ -39,12 +39,29 @@ MODEL_KEYS = {
 class PaperScore:
     """The [paper] section: the score that the paper reports for this network."""
 
-    # the number of the table in the paper
+    # The number of the paper's table.
     table: int
+    # The name of the score, such as "bleu".
     metric: str
+    # The score that the paper reports.
     score: float
-    # the other scores of the same row
+    # The other scores of the same row, by their names.
     also: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelShortcuts:
+    """Keys of [model] that stand for several settings of a network."""
+
+    # The name of one of the paper's networks: its settings are taken, and those that the recipe
+    # gives beside it change them.
+    preset: str | None = None
+    # The mixer of both stacks: "talk", "attention", "light" or "dynamic". It sets encoder_mixer and
+    # decoder_mixer, which have values of their own if it is "none".
+    mixer: str | Sequence[str] | None = None
+
+
+SHORTCUTS = get_type_hints(ModelShortcuts)
 
 
 @dataclass(frozen=True)
@@ -57,6 +74,7 @@ class Recipe:
     """
 
     name: str
+    # The task is "translation", "summarization" or "language_modelling".
     task: str
     data: DataSettings
     # all fields of NetworkSettings except the vocabulary
@@ -212,31 +230,31 @@ def _find(name_or_path: str) -> Path:
 
 
 def _model(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a [model] section.
+    """Return all settings of the network that a [model] section describes.
 
-    They start from `preset`, if it is given. `mixer` sets the mixer of encoder and decoder. The
-    other keys change single settings.
+    The settings of `preset` come first, and the other keys change them. `mixer` sets the mixers of
+    both stacks, and a key after it can change them again.
     """
-    known = ["preset", "mixer", *MODEL_KEYS]
+    known = {**SHORTCUTS, **MODEL_KEYS}
+    ground: dict[str, Any] = {}
     changes: dict[str, Any] = {}
-    for key, value in values.items():
+    for key, given in values.items():
         if key in _NOT_IN_RECIPES:
             raise ValueError(f"model.{key} must be left out: the prepared data determines it")
         if key not in known:
             hint = did_you_mean(key, known, "[model] has")
             raise ValueError(f"no setting is called model.{key}: {hint}")
-        if key == "mixer":
-            word = typed(value, str | list[str], "model.mixer")
-            changes |= {"encoder_mixer": word, "decoder_mixer": word}
-        elif key != "preset":
-            changes[key] = typed(value, MODEL_KEYS[key], f"model.{key}")
-    if "preset" not in values:
-        return _resolved(changes)
-    name = typed(values["preset"], str, "model.preset")
-    ground = {
-        key: value for key, value in preset_settings(name).items() if key not in _NOT_IN_RECIPES
-    }
-    return _resolved({**ground, **changes})
+        value = typed(given, known[key], f"model.{key}")
+        if key not in SHORTCUTS:
+            changes[key] = value
+        elif value is None:
+            continue
+        elif key == "preset":
+            ground = preset_settings(value)
+        else:
+            changes |= {"encoder_mixer": value, "decoder_mixer": value}
+    settings = {**ground, **changes}
+    return _resolved({key: settings[key] for key in settings if key not in _NOT_IN_RECIPES})
 
 
 def _resolved(model: Mapping[str, Any]) -> dict[str, Any]:

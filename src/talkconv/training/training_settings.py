@@ -33,6 +33,9 @@ _NOT_NEGATIVE = (
 class TrainingSettings:
     """Settings that say how a network is trained.
 
+    The comment above each setting is its explanation in docs/settings.md and recipes/toy.toml,
+    which `make settings` writes.
+
     >>> TrainingSettings(tokens=3584, accumulation=16).schedule
     'inverse_sqrt'
     """

@@ -11,6 +11,8 @@ _Settings = TypeVar("_Settings")
 
 # TOML has no null
 NONE = "none"
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+_PLURALS = {int: "whole numbers", float: "numbers", str: "texts"}
 
 
 def settings_from(
@@ -44,7 +46,7 @@ def typed(value: Any, annotation: Any, where: str) -> Any:
     """
     fitting, result = _fit(value, annotation)
     if not fitting:
-        raise ValueError(f"{where} must be {_name(annotation)}, got {value!r}")
+        raise ValueError(f"{where} must be {type_in_words(annotation)}, got {value!r}")
     return result
 
 
@@ -93,22 +95,23 @@ def _fit_dict(value: Any, inner: tuple[Any, ...]) -> tuple[bool, Any]:
     return fitting, dict(zip(value, results or [], strict=fitting))
 
 
-def _name(annotation: Any) -> str:
-    """Describe a type in words.
+def type_in_words(annotation: Any) -> str:
+    """Return the type of a setting in words.
 
-    >>> _name(tuple[float, float])
-    'a list of 2: a number, a number'
+    >>> type_in_words(tuple[float, float]), type_in_words(str | Sequence[str] | None)
+    ('a list of 2: a number, a number', "a text or a list of texts or 'none'")
     """
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
-        return " or ".join(repr(NONE) if each is types.NoneType else _name(each) for each in inner)
+        return " or ".join(
+            repr(NONE) if each is types.NoneType else type_in_words(each) for each in inner
+        )
     if origin is Literal:
         return f"one of {', '.join(repr(each) for each in inner)}"
     if origin is tuple:
-        return f"a list of {len(inner)}: {', '.join(_name(each) for each in inner)}"
+        return f"a list of {len(inner)}: {', '.join(type_in_words(each) for each in inner)}"
     if origin is dict:
-        return f"a table of {_name(inner[1])}"
+        return f"a table of {_PLURALS.get(inner[1], inner[1])}"
     if origin is not None:
-        return f"a list of {_name(inner[0])}"
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    return words.get(annotation, str(annotation))
+        return f"a list of {_PLURALS.get(inner[0], inner[0])}"
+    return _WORDS.get(annotation, str(annotation))
