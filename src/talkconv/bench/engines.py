@@ -1,6 +1,6 @@
 """Engines that translate texts: our network in PyTorch and in ONNX Runtime, and a Transformer.
 
-With random weights there is no text, so that numbers stand for words: each is the id of a word.
+A network with random weights has no words, so its texts are numbers: each is the id of a word.
 """
 
 import importlib.util
@@ -93,8 +93,8 @@ def transformer_engines(
 ) -> tuple[dict[str, Engine], Any]:
     """Return engines of a Transformer of the model's size, and that network.
 
-    Its weights are random, so that `length` says how many words it writes. It reads the ids that
-    the model reads.
+    Its weights are random, so `length` decides how many words it writes. It reads the same ids as
+    the model.
     """
     marian = make_marian(model.network.config)
     found = {MARIAN: _on_texts(translate_with_marian(marian), model, length)}

@@ -45,7 +45,7 @@ class Task:
 
     model: TextModel
     texts: Sequence[str]
-    # None: the weights are random
+    # None if the weights are random
     references: Sequence[str] | None
 
 
@@ -53,7 +53,7 @@ class Task:
 class Speed:
     """The speed of one engine, and how well it translates."""
 
-    # milliseconds for one text: the median, and what 95 % of the texts stay below
+    # milliseconds for one text: the median, and the 95th percentile
     latency: float
     latency_95: float
     # sentences a second in batches
@@ -97,8 +97,8 @@ def random_task() -> Task:
 
 
 def task_of(folder: Path, data: Path | None, split: str) -> Task:
-    """Return a split of a run's data, to be translated as the run was tuned to."""
-    # torch and transformers take seconds to import, which a refusal need not wait for.
+    """Return a split of a run's data, with the run's settings of generation."""
+    # Importing torch and transformers takes seconds. Wrong arguments raise an error before that.
     from talkconv.evaluation.evaluate_run import data_of, generation_settings
     from talkconv.runs.open_run import open_run
 
@@ -119,7 +119,7 @@ def speeds_of(
     with console.status("exporting the network"):
         exported = exported_engines(task.model, folder)
         written = _words_of(ours(task.texts[:BATCH], beams), task)
-        # A Transformer with random weights never ends: it writes as much as ours does.
+        # A Transformer with random weights has no end, so it writes as many words as ours.
         others, _ = transformer_engines(task.model, lambda texts: written, folder)
     engines = {OURS: ours, **exported, **others}
     ones = [[text] for text in task.texts[:alone]]
@@ -162,7 +162,7 @@ def take_turns(
 
 
 def batches_by_length(texts: Sequence[str]) -> list[list[str]]:
-    """Return the texts in batches of like length, the longest first."""
+    """Return the texts in batches of similar length, the longest first."""
     ordered = sorted(texts, key=lambda text: -len(text.split()))
     return [ordered[i : i + BATCH] for i in range(0, len(ordered), BATCH)]
 

@@ -1,6 +1,6 @@
 """The Transformer that translations are measured against: MarianMT, also in CTranslate2.
 
-Its weights are random, and its sizes are those of the network beside it.
+Its weights are random, and its sizes are those of the network that it is compared with.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def translate_with_marian(marian: Any) -> Translate:
 
     def translate(sources: list[list[int]], beams: int, words: int) -> list[list[int]]:
         tokens, mask = padded(sources, marian.config.pad_token_id, left=False)
-        # Without an end token, every translation has all its words.
+        # Without an end token, every translation has the full length.
         settings: dict[str, Any] = dict(
             num_beams=beams, max_new_tokens=words, eos_token_id=None, do_sample=False
         )
@@ -65,7 +65,7 @@ def translate_with_ctranslate2(marian: Any, folder: Path, precision: str) -> Tra
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    # Random weights need a vocabulary all the same.
+    # CTranslate2 needs a vocabulary, even for random weights.
     numbers = range(2, marian.config.vocab_size - 1)
     words = ["</s>", "<unk>", *(f"w{id}" for id in numbers), "<pad>"]
     ids = {word: id for id, word in enumerate(words)}

@@ -39,7 +39,7 @@ PERCENTILES = (50, 95, 99)
 
 @dataclass(frozen=True)
 class ServerLoad:
-    """What was measured; seconds are those of a client, from its request to the answer."""
+    """The measured numbers. Seconds are those of a client, from its request to the answer."""
 
     texts: int
     clients: int

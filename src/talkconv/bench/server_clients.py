@@ -21,7 +21,7 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Interface:
-    """What a client must know to ask a server: its port, the path, and the fields of requests."""
+    """The facts that a client needs to call a server: port, path, and fields of requests."""
 
     port: int
     path: str
@@ -43,7 +43,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Counts:
-    """What many clients found, compared with the answers to the same texts one by one."""
+    """The results of many clients, compared with the answers to the same texts one by one."""
 
     requests: int
     # requests without an answer, or with another status than 200
