@@ -101,9 +101,9 @@ def test_halves(shape, dtype, way):
 @pytest.mark.parametrize(
     "shape",
     [
-        SOME[1],
+        dict(B=1, T=7, C=3, H=1, l_max=0, r_max=5),
         dict(B=1, T=12, C=3, H=1, l_max=7, r_max=3),
-        pytest.param(SOME[0], marks=pytest.mark.slow),
+        *(pytest.param(shape, marks=pytest.mark.slow) for shape in SOME),
     ],
     ids=str,
 )
@@ -158,13 +158,13 @@ INTEGERS = [torch.int32, torch.int64]
     indirect=["way"],
 )
 def test_padding_never_counts(dtype, way):
-    lengths = torch.tensor([20, 0, 16, 3], dtype=dtype)
-    case = make_case(B=4, T=20, C=2, H=1, l_max=9, r_max=9, lengths=lengths)
+    lengths = torch.tensor([18, 0, 16], dtype=dtype)
+    case = make_case(B=3, T=18, C=2, H=1, l_max=9, r_max=9, lengths=lengths)
     grad_out = random_grad(case)
     clean = run_all(case, grad_out)
     for found, expected in zip(clean, (exact(case), *exact_grads(case, grad_out)), strict=True):
         assert_exact(found, expected)
-    padding = torch.arange(20) >= lengths[:, None]
+    padding = torch.arange(18) >= lengths[:, None]
     for tensor in (case.x, case.left, case.right, grad_out):
         tensor[padding] = torch.nan
     for one, other in zip(run_all(case, grad_out), clean, strict=True):
@@ -178,8 +178,8 @@ def test_padding_never_counts(dtype, way):
     indirect=["way"],
 )
 def test_packed(dtype, way):
-    cu_seqlens = torch.tensor([0, 0, 16, 17, 17, 34, 37], dtype=dtype)
-    assert_right(make_case(T=37, C=2, H=2, l_max=9, r_max=4, cu_seqlens=cu_seqlens))
+    cu_seqlens = torch.tensor([0, 0, 16, 17, 17, 34], dtype=dtype)
+    assert_right(make_case(T=34, C=2, H=2, l_max=9, r_max=4, cu_seqlens=cu_seqlens))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_sequence_gives_the_same_bits_everywhere(dtype, way):
     results = run_all(packed, grad_out)
 
     def padded(values):
-        batch = values.new_zeros(3, 33, values.shape[-1])
+        batch = values.new_zeros(3, max(lengths) + 3, values.shape[-1])
         for row, begin, length in zip(batch, cu_seqlens, lengths, strict=False):
             row[:length] = values[begin : begin + length]
         return batch
@@ -353,16 +353,24 @@ def test_wrong_lengths_stay_inside_the_tensors(way):
 ODD_ENDS = [
     ([0, 3], slice(0, 3)),
     ([2, 5], slice(2, 5)),
-    ([1, 4], slice(1, 4)),
-    ([2, 2], slice(0, 0)),
     ([-(2**40), 2**40], slice(0, 5)),
     ([0, 5, 3, 5], slice(0, 5)),
 ]
+MORE_ODD_ENDS = [([1, 4], slice(1, 4)), ([2, 2], slice(0, 0))]
 
 
 @pytest.mark.parametrize(
     ("ends", "way"),
-    combinations([(each, list(WAYS)[k % 2]) for k, each in enumerate(ODD_ENDS)], ODD_ENDS, WAYS),
+    [
+        *combinations(
+            [(each, list(WAYS)[k % 2]) for k, each in enumerate(ODD_ENDS)], ODD_ENDS, WAYS
+        ),
+        *(
+            pytest.param(ends, way, marks=pytest.mark.slow)
+            for ends in MORE_ODD_ENDS
+            for way in WAYS
+        ),
+    ],
     indirect=["way"],
     ids=str,
 )

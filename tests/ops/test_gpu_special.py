@@ -42,13 +42,14 @@ FAST = [torch.float32, torch.bfloat16]
     indirect=["way"],
 )
 def test_nan_offset_takes_its_own_token_only(side, dtype, way):
-    case = make_case(B=1, T=18, C=4, H=2, dtype=dtype)
+    T = 10 if dtype == torch.float64 else 18
+    case = make_case(B=1, T=T, C=4, H=2, dtype=dtype)
     grad_out = random_grad(case)
     clean = run_all(case, grad_out)
-    getattr(case, side)[0, 16, 1] = torch.nan
+    getattr(case, side)[0, T - 2, 1] = torch.nan
     out, *grads = run_all(case, grad_out)
-    is_nan = torch.zeros(1, 18, 4, dtype=torch.bool)
-    is_nan[0, 16, 2:] = True
+    is_nan = torch.zeros(1, T, 4, dtype=torch.bool)
+    is_nan[0, T - 2, 2:] = True
     assert torch.equal(out.isnan(), is_nan)
     assert torch.equal(out[~is_nan], clean[0][~is_nan])
     assert torch.equal(grads[0].isnan(), is_nan)
@@ -103,7 +104,7 @@ SPECIALS = {
     indirect=["way"],
 )
 def test_specials_reach_the_windows_that_hold_them(specials, dtype, way):
-    T = 13 if dtype == torch.float64 else 23
+    T = 13 if dtype == torch.float64 else 18
     case = make_case(B=1, T=T, C=2, H=1, dtype=dtype)
     grad_out = random_grad(case)
     for token, special in enumerate(SPECIALS[specials], start=8):
@@ -136,8 +137,7 @@ def test_specials_reach_the_windows_that_hold_them(specials, dtype, way):
 )
 def test_the_largest_numbers_change_their_own_windows_only(dtype, way):
     """One bfloat16 piece of the largest float32 is infinite, and 0 * infinity is NaN."""
-    T = 24 if dtype == torch.float64 else 34
-    case = make_case(B=1, T=T, C=4, H=1, l_max=3, r_max=3, dtype=dtype)
+    case = make_case(B=1, T=24, C=4, H=1, l_max=3, r_max=3, dtype=dtype)
     largest = torch.finfo(dtype).max
     grad_out = random_grad(case)
     for values in (case.x, grad_out):
@@ -156,8 +156,8 @@ def test_the_largest_numbers_change_their_own_windows_only(dtype, way):
     indirect=["way"],
 )
 def test_a_large_element_takes_no_accuracy_from_windows_without_it(size, way):
-    case = make_case(B=1, T=40, C=2, H=1)
+    case = make_case(B=1, T=24, C=2, H=1)
     grad_out = random_grad(case)
-    case.x[0, 20] = grad_out[0, 20] = size
+    case.x[0, 12] = grad_out[0, 12] = size
     assert_exact(run(case), exact(case))
     assert_exact(run_backward(case, grad_out)[0], exact_grads(case, grad_out)[0])
