@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 GUIDE = (
     "train-your-own",
     "settings",
+    "classify",
     "many-machines",
     "reproduce-the-paper",
     "use-the-layer",
@@ -75,6 +76,22 @@ def test_the_layer_can_be_used_as_told():
     assert names["weights"].shape == (2, 50, 50, 4)
     assert [piece.shape[1] for piece in names["pieces"]] == [1, 20, 29]
     assert names["block"].mixer_unit.mixer.l_max == 15
+
+
+def test_texts_can_be_classified_as_the_guide_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document, names = "docs/classify.md", {}
+    for block in blocks(document, "python"):
+        run_python(document, block, names)
+    said = capsys.readouterr().out
+    # A network that ignores the order is right in half of the texts. Other versions of Python have
+    # other sentences in their manual.
+    assert names["scores"]["talk"] > 0.8
+    assert names["scores"]["attention"] > 0.65
+    assert [answer["label"] for answer in names["answers"]] == ["in order", "reversed"]
+    line = re.compile(r"^(talk|attention) +[0-9.]+% of (\d+) texts are right$", re.MULTILINE)
+    printed = line.findall("\n".join(blocks(document, "")))
+    assert printed == line.findall(said) == [("talk", "600"), ("attention", "600")]
 
 
 def test_a_mixer_can_be_added_as_the_guide_says(monkeypatch):
