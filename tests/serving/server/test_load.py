@@ -10,13 +10,13 @@ from talkconv.data import toy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["float32", "int8"])
-def test_ten_thousand_requests_lose_nothing_and_fill_no_memory(translation, tmp_path, model):
+def test_ten_thousand_requests_lose_nothing_and_fill_no_memory(translation, tmp_path):
     lines, out = tmp_path / "lines", tmp_path / "load.json"
     pairs = toy.generate({"test": 500})["test"]
     lines.write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
     words = ["bench", "serve", str(translation.folder), str(lines), "--clients", "300"]
-    words += ["--model", model, "--threads", "1", "--out", str(out)]
+    # the outputs of int8 networks depend on the batch, so that those of random weights coincide
+    words += ["--model", "float32", "--threads", "1", "--out", str(out)]
     result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     print(result.output)

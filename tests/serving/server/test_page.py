@@ -66,6 +66,21 @@ def test_what_is_typed_is_translated(page, client):
     assert page.run("return document.getElementById('windows').hidden;")
 
 
+def test_the_chart_fits_after_its_place_was_hidden_or_tiny(page):
+    written(page, "Der Hund läuft.")
+    fits = (
+        "document.querySelector('#roll svg').viewBox.baseVal.width === "
+        "document.getElementById('roll').clientWidth"
+    )
+    page.run("document.getElementById('windows').hidden = true;")
+    page.resize(700)
+    page.run("document.getElementById('windows').hidden = false;")
+    page.wait(fits)
+    page.resize(60)
+    page.resize(1200)
+    page.wait(fits)
+
+
 def test_the_best_outputs_of_a_chosen_sentence_are_shown(page, client):
     written(page)
     for number in (1, 0):

@@ -27,6 +27,7 @@ function element(name, attributes, ...children) {
 
 function windowsExplorer() {
   let look = null;
+  let drawnWidth = 0;
   const state = { side: "encoder", layer: 0, head: 0, token: 0 };
   const shown = () => look[state.side];
   const layer = () => shown().layers[state.layer];
@@ -84,6 +85,9 @@ function windowsExplorer() {
     const { tokens } = shown();
     const T = tokens.length, height = 22, gutter = 88;
     const width = find("roll").clientWidth, cell = (width - gutter) / T;
+    drawnWidth = width;
+    // there is no room while the chart is hidden or the window is being resized
+    if (cell <= 0) return;
     const svg = element("svg", { height: T * height, viewBox: `0 0 ${width} ${T * height}` });
     for (let j = 0; j <= T; j++) {
       const x = gutter + j * cell;
@@ -150,12 +154,13 @@ function windowsExplorer() {
 
   document.querySelectorAll("[data-side]").forEach((button) =>
     button.addEventListener("click", () => change({ side: button.dataset.side, token: 0 })));
-  addEventListener("resize", () => {
-    if (look) {
+  // the chart is drawn again when its width changes, also when it was hidden before
+  new ResizeObserver(() => {
+    if (look && find("roll").clientWidth !== drawnWidth) {
       drawRoll();
       point(state.token);
     }
-  });
+  }).observe(find("roll"));
 
   return {
     // Show another sentence: its layer and head stay, unless it is the first one.
