@@ -62,6 +62,7 @@ def assert_same_run(one: Path, two: Path) -> None:
     assert not list(two.rglob(".*"))
 
 
+@pytest.mark.slow
 def test_a_killed_process_changes_no_bit(words, tmp_path):
     here = ["--standalone", "--nproc-per-node=2", "--max-restarts=3", "-m"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -107,15 +107,18 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(task, request_for,
         assert (whole.out / at / name).read_bytes() == (request.out / at / name).read_bytes()
 
 
-def test_ten_kills_at_random_moments_change_no_bit(tmp_path, prepared):
+@pytest.mark.parametrize(
+    ("kills", "steps"), [(3, 24), pytest.param(10, 60, marks=pytest.mark.slow)]
+)
+def test_kills_at_random_moments_change_no_bit(tmp_path, prepared, kills, steps):
     write_recipe(
         tmp_path / "tiny.toml",
         model=dict(dropout=0.1, offset_dropout=0.1),
-        training=dict(max_steps=60, save_every=2, validate_every=20, log_every=1),
+        training=dict(max_steps=steps, save_every=2, validate_every=12, log_every=1),
     )
     (tmp_path / "data").symlink_to(prepared())
     driver = subprocess.run(
-        [sys.executable, "-m", "tests.training.kill", str(tmp_path), "10", "1"],
+        [sys.executable, "-m", "tests.training.kill", str(tmp_path), str(kills), "1"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         cwd=Path(__file__).parents[2],
         capture_output=True,
@@ -124,7 +127,7 @@ def test_ten_kills_at_random_moments_change_no_bit(tmp_path, prepared):
     )
     assert driver.returncode == 0, driver.stderr
     struck = json.loads(driver.stdout.splitlines()[-1])
-    assert len(struck) == 10
+    assert len(struck) == kills
     assert any(each["half_written"] for each in struck), (
         "no kill struck while a checkpoint was written"
     )
