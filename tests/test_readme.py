@@ -78,17 +78,21 @@ def test_the_layer_can_be_used_as_told():
     assert names["block"].mixer_unit.mixer.l_max == 15
 
 
-def test_texts_can_be_classified_as_the_guide_says(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("steps", [3, pytest.param(300, marks=pytest.mark.slow)])
+def test_texts_can_be_classified_as_the_guide_says(tmp_path, monkeypatch, capsys, steps):
     monkeypatch.chdir(tmp_path)
     document, names = "docs/classify.md", {}
     for block in blocks(document, "python"):
-        run_python(document, block, names)
+        run_python(document, block.replace("max_steps=300", f"max_steps={steps}"), names)
     said = capsys.readouterr().out
     # A network that ignores the order is right in half of the texts. Other versions of Python have
     # other sentences in their manual.
-    assert names["scores"]["talk"] > 0.8
-    assert names["scores"]["attention"] > 0.65
-    assert [answer["label"] for answer in names["answers"]] == ["in order", "reversed"]
+    labels = [answer["label"] for answer in names["answers"]]
+    if steps == 300:
+        assert names["scores"]["talk"] > 0.8
+        assert names["scores"]["attention"] > 0.65
+        assert labels == ["in order", "reversed"]
+    assert set(labels) <= {"in order", "reversed"}
     line = re.compile(r"^(talk|attention) +[0-9.]+% of (\d+) texts are right$", re.MULTILINE)
     printed = line.findall("\n".join(blocks(document, "")))
     assert printed == line.findall(said) == [("talk", "600"), ("attention", "600")]

@@ -77,9 +77,8 @@ def per_element(rows, call, window):
 
 
 # one test for all of it: compiling takes longer than looking
-@pytest.mark.parametrize(
-    "target", ["A100", pytest.param("H100", marks=SLOW), pytest.param("B200", marks=SLOW)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["A100", "H100", "B200"])
 def test_the_work_does_not_grow_with_the_window_and_nothing_is_atomic(target):
     rows, atomics = map(json.loads, run_python("-c", COUNT, target).splitlines())
     expected = {

@@ -94,6 +94,7 @@ def test_fsdp_needs_torchrun(request_for):
         run(request_for(training=dict(fsdp=True)))
 
 
+@pytest.mark.slow
 def test_bf16_trains_like_fp32(request_for, tmp_path):
     request = request_for(model=dict(dropout=0.0))
     run(request)
