@@ -129,6 +129,7 @@ def test_a_mixer_can_be_added_as_the_guide_says(monkeypatch):
     assert block(names["x"]).shape == (2, 9, 8)
 
 
+@pytest.mark.slow
 def test_own_text_can_be_trained_on_as_the_guide_says(tmp_path, monkeypatch):
     """Run every block of the page in an empty folder, with less text and less training."""
     from talkconv.cli import app
