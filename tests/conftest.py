@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from talkconv.ops import cpu, implementations
+from talkconv.ops import implementations, library
 
 # The workers of pytest-xdist share the cores: with more than one thread each they would wait for
 # each other. Tests of threads ask for their own number.
@@ -13,10 +13,10 @@ torch.set_num_threads(1)
 # `make sanitize` runs the tests on another build of the kernel
 _OTHER_LIBRARY = os.environ.get("TALKCONV_TEST_LIBRARY")
 if _OTHER_LIBRARY:
-    _other = cpu.Kernel(Path(_OTHER_LIBRARY))
-    cpu.find_kernel = lambda: _other
+    _other = library.Kernel(Path(_OTHER_LIBRARY))
+    library.find_kernel = lambda: _other
 
-_KERNEL = cpu.find_kernel()
+_KERNEL = library.find_kernel()
 _ISAS = _KERNEL.available_isas() if _KERNEL else []
 
 
@@ -24,7 +24,7 @@ _ISAS = _KERNEL.available_isas() if _KERNEL else []
 def implementation(request, monkeypatch):
     """Run a test with every instruction set of this machine, and without a kernel."""
     if request.param == "eager":
-        monkeypatch.setattr(cpu, "find_kernel", lambda: None)
+        monkeypatch.setattr(library, "find_kernel", lambda: None)
         monkeypatch.setattr(implementations, "_warn_no_kernel", lambda: None)
         yield request.param
         return

@@ -48,6 +48,7 @@ def folder(tmp_path):
         ("--help", "Usage"),
         ("--version", "talkconv 0"),
         ("train --help", "--resume"),
+        ("doctor", "CPU kernel"),
         ("evaluate --hypotheses hypotheses --references references", "100.0"),
     ],
 )

@@ -44,11 +44,15 @@ def options(
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    full: Annotated[
+        bool, typer.Option("--full", help="Ask torch too: its threads, GPUs and results.")
+    ] = False,
+) -> None:
     """Print what runs on this machine and why, and check the operation on a small example."""
     from talkconv.doctor import doctor
 
-    doctor()
+    doctor(full)
 
 
 @app.command()

@@ -57,9 +57,9 @@ def _describe_torch() -> dict[str, Any]:
     # It takes seconds to import, and exported networks do not need it.
     import torch
 
-    from talkconv.ops import cpu
+    from talkconv.ops import library
 
-    kernel = cpu.find_kernel()
+    kernel = library.find_kernel()
     return {
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),

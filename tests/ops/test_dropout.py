@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from talkconv.ops import cpu
+from talkconv.ops import cpu, library
 from talkconv.ops.dropout import dropout
 
 N = 200_000
-needs_kernel = pytest.mark.skipif(cpu.find_kernel() is None, reason="the kernel draws here")
+needs_kernel = pytest.mark.skipif(library.find_kernel() is None, reason="the kernel draws here")
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 
@@ -60,7 +60,7 @@ def test_torchs_generator_decides_alone():
 
 @needs_kernel
 def test_all_instruction_sets_draw_the_same():
-    kernel = cpu.find_kernel()
+    kernel = library.find_kernel()
     best = kernel.isa
     outs = []
     try:
@@ -104,7 +104,7 @@ def test_no_mask_is_stored():
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t), lambda t: t):
         dropout(x, 0.5)
-    assert (saved == []) == (cpu.find_kernel() is not None)
+    assert (saved == []) == (library.find_kernel() is not None)
 
 
 def repeated(x):

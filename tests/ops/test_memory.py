@@ -11,7 +11,7 @@ import torch
 
 from talkconv import talk_conv
 from talkconv.ops import memory
-from talkconv.ops.cpu import find_kernel
+from talkconv.ops.library import find_kernel
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory is kept on Linux"),

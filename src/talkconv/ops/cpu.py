@@ -1,75 +1,16 @@
-"""Loads the compiled CPU kernel and calls it through the plain C interface of csrc/api.h."""
+"""Calls the compiled CPU kernel with tensors."""
 
-import ctypes
-import functools
-import struct
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-import talkconv.ops
-from talkconv.ops import memory
+from talkconv.ops import library, memory
 from talkconv.ops.checks import check_values
+from talkconv.ops.library import Kernel, Problem
 from talkconv.ops.windows import scale_of
 
-_DTYPE_CODES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2, torch.float16: 3}
-_LIBRARY_NAMES = ("libtalkconv_kernel.so", "libtalkconv_kernel.dylib", "libtalkconv_kernel.dll")
-
-# The structs of csrc/api.h as bytes. Filling ctypes structures would take as long as the sums of 10
-# tokens. A call has 4 tensors in the forward and 7 in the backward, each with two strides and an
-# address.
-_CALL = {count: struct.Struct(f"@7q2d2q4i{2 * count}q") for count in (4, 7)}
-_DROPOUT = struct.Struct("@qQd2i")
-_ADDRESSES = {count: struct.Struct(f"@{count}q") for count in (4, 7)}
-
-
-class Kernel:
-    """The compiled library: which instruction sets it holds and which one runs."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        library = ctypes.CDLL(str(path))
-        self.forward = library.talkconv_forward
-        self.backward = library.talkconv_backward
-        for function in (self.forward, self.backward):
-            function.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
-        self.dropout = library.talkconv_dropout
-        self.dropout.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
-        self.dropout.restype = None
-        for function in (library.talkconv_isa, library.talkconv_isa_at):
-            function.restype = ctypes.c_char_p
-        self._library = library
-
-    @property
-    def isa(self) -> str:
-        name: bytes = self._library.talkconv_isa()
-        return name.decode()
-
-    @isa.setter
-    def isa(self, name: str) -> None:
-        if not self._library.talkconv_use_isa(name.encode()):
-            raise ValueError(
-                f"instruction set must be one of {self.available_isas()}, got {name!r}"
-            )
-
-    def available_isas(self) -> list[str]:
-        """Return the instruction sets that run here, the best first."""
-        names: list[str] = []
-        while (name := self._library.talkconv_isa_at(len(names))) is not None:
-            names.append(name.decode())
-        return names
-
-
-@functools.cache
-def find_kernel() -> Kernel | None:
-    """Return the compiled kernel, or None if the package was installed without one."""
-    for folder in talkconv.ops.__path__:
-        for name in _LIBRARY_NAMES:
-            path = Path(folder) / name
-            if path.exists():
-                return Kernel(path)
-    return None
+_DTYPE_CODES = {getattr(torch, name): code for code, name in enumerate(library.DTYPES)}
 
 
 def talk_conv(
@@ -122,15 +63,14 @@ def dropout(x: Tensor, p: float, seed: int) -> Tensor:
     """Drop elements with probability p < 1; the same seed drops the same elements again."""
     values = _readable(x).contiguous()
     out = torch.empty_like(values)
-    threads = torch.get_num_threads()
-    call = _DROPOUT.pack(values.numel(), seed, p, _DTYPE_CODES[x.dtype], threads)
     if values.numel():
-        _kernel().dropout(call, values.data_ptr(), out.data_ptr())
+        sizes = values.numel(), seed, p, _DTYPE_CODES[x.dtype], torch.get_num_threads()
+        _kernel().dropout(*sizes, x=values.data_ptr(), out=out.data_ptr())
     return out
 
 
 def _kernel() -> Kernel:
-    kernel = find_kernel()
+    kernel = library.find_kernel()
     assert kernel is not None
     return kernel
 
@@ -144,7 +84,7 @@ def _if_read(side: Tensor, max_tokens: int, instead: Tensor) -> Tensor:
 
 
 def _call(
-    function: "ctypes._NamedFuncPointer",
+    run: Callable[[Problem, Sequence[int], Sequence[int]], None],
     x: Tensor,
     left: Tensor,
     settings: tuple[int, int, float, bool, Tensor | None, Tensor | None, int],
@@ -160,7 +100,7 @@ def _call(
         rows.append(tensor)
         outer = tensor.stride()
         strides += outer[:2] if cu_seqlens is None else (0, outer[0])
-    call = _CALL[len(rows)].pack(
+    problem = Problem(
         x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1,
         x.shape[1] if cu_seqlens is None else 0,
         context,
@@ -175,12 +115,8 @@ def _call(
         _DTYPE_CODES[x.dtype],
         _DTYPE_CODES[left.dtype],
         torch.get_num_threads(),
-        0,
-        *strides,
     )
-    addresses = _ADDRESSES[len(rows)].pack(*[tensor.data_ptr() for tensor in rows])
-    if function(call, addresses) != 0:
-        raise MemoryError("talk_conv: there is no memory for the kernel's running sums")
+    run(problem, strides, [tensor.data_ptr() for tensor in rows])
 
 
 def _contiguous_like(tensor: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from talkconv.ops import cpu, roads
+from talkconv.ops import cpu, library, roads
 from talkconv.ops.checks import DTYPES
 
 _MOST_SEEDS = 2**63 - 1
@@ -45,7 +45,7 @@ def _can_run(x: Tensor) -> bool:
         and not roads.is_transformed()
         and x.is_cpu
         and x.dtype in DTYPES
-        and cpu.find_kernel() is not None
+        and library.find_kernel() is not None
     )
 
 

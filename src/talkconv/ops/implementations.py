@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from talkconv.ops import cpu, eager, gpu
+from talkconv.ops import cpu, eager, gpu, library
 
 
 def talk_conv(x: Tensor, left: Tensor, right: Tensor, *settings: Any, context: int = 0) -> Tensor:
@@ -40,7 +40,7 @@ def talk_conv_backward(
 def _compiled_for(x: Tensor) -> ModuleType | None:
     if not x.is_cpu:
         return gpu if gpu.has_kernels_for(x.device) else None
-    if cpu.find_kernel() is not None:
+    if library.find_kernel() is not None:
         return cpu
     _warn_no_kernel()
     return None

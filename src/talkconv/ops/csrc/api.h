@@ -1,5 +1,5 @@
 // The plain C interface that Python loads with ctypes. It is built without PyTorch's headers, so one
-// library works with every PyTorch. cpu.py packs these structs field by field.
+// library works with every PyTorch. library.py packs these structs field by field.
 #pragma once
 
 #include <stdint.h>
