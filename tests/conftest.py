@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from talkconv.ops import implementations, library
+from talkconv.training import freed_memory
 
 # The workers of pytest-xdist share the cores: with more than one thread each they would wait for
 # each other. Tests of threads ask for their own number.
@@ -18,6 +19,14 @@ if _OTHER_LIBRARY:
 
 _KERNEL = library.find_kernel()
 _ISAS = _KERNEL.available_isas() if _KERNEL else []
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_leave_the_allocator_alone():
+    """Keep the C library as it is when a test runs `talkconv train` in the process of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(freed_memory, "keep", lambda: False)
+        yield
 
 
 @pytest.fixture(params=[*_ISAS, "eager"])

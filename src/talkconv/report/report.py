@@ -15,6 +15,7 @@ from talkconv.report.plan import Plan, Windows, read_plan
 from talkconv.report.speed import write_speed
 from talkconv.report.window_statistics import measure_windows, weights_name
 from talkconv.runs.card import RunCard
+from talkconv.training import freed_memory
 
 PLAN = "plan.toml"
 
@@ -71,6 +72,9 @@ def report_command(
     folders: Sequence[Path], results: Path, plan: Path | None, *, speed: bool
 ) -> None:
     """Run report() for the command line."""
+    if speed:
+        # Speed is measured as `talkconv train` has it.
+        freed_memory.keep()
     with one_message("not reported"):
         for folder in folders:
             if not folder.is_dir():

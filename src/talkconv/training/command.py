@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from talkconv.messages import INTERRUPTED
+from talkconv.training import freed_memory
 from talkconv.training.processes import process
 from talkconv.training.progress import Diverged
 from talkconv.training.request import Request
@@ -18,6 +19,7 @@ DIVERGED = 3
 
 def train_command(request: Request) -> None:
     """Train for the command line."""
+    freed_memory.keep()
     # of the processes that torchrun starts, only the first one prints
     console = Console(quiet=process() > 0)
     try:
