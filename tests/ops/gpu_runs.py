@@ -14,7 +14,7 @@ from tests.cases import Case, assert_exact, exact, exact_grads
 pytest.importorskip("triton", reason="the GPU kernels need Triton: pip install 'talkconv[gpu]'")
 
 from talkconv.ops import gpu_plans
-from tests.ops.interpreter import act_as_a_gpu, confine_to
+from tests.ops.interpreter import act_as_a_gpu
 
 # benchmarks/on_a_gpu.sh sets this to cuda
 DEVICE = torch.device(os.environ.get("TALKCONV_TEST_DEVICE", "cpu"))
@@ -81,13 +81,6 @@ def as_on_a_gpu(monkeypatch, request):
     if DEVICE.type != "cpu":
         return
     act_as_a_gpu()
-    launch = gpu_plans.Launch.run
-
-    def launch_inside_its_tensors(self):
-        confine_to(value for value in self.arguments.values() if isinstance(value, Tensor))
-        launch(self)
-
-    monkeypatch.setattr(gpu_plans.Launch, "run", launch_inside_its_tensors)
     if "real_sizes" not in request.fixturenames:
         sizes_of = gpu_plans.sizes_of
         monkeypatch.setattr(

@@ -4,16 +4,24 @@ The interpreter stores bfloat16 as bare bits: it multiplies matrices of them as 
 cuts bits off where GPUs round. Its product of matrices rounds to nearest, while tensor cores round
 their accumulator toward zero after every few products. No other result is changed.
 
-Loads and stores outside of the tensors of a launch are refused: the interpreter would read and
-write any memory of the process.
+Every load and store is checked against the tensor that its pointer was made from: the interpreter
+would read and write any memory of the process. Each tensor of a launch has a number, which stands
+in the bits of a pointer that addresses do not use, and arithmetic with the pointer leaves it there.
 """
 
-from collections.abc import Iterable
+import dataclasses
+import functools
 
 import numpy as np
 import torch
 import triton.language as tl
-from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, TensorHandle
+from triton.runtime import interpreter
+from triton.runtime.interpreter import (
+    GridExecutor,
+    InterpretedFunction,
+    InterpreterBuilder,
+    TensorHandle,
+)
 
 from tests.ops.tensor_cores import multiply
 
@@ -21,14 +29,26 @@ _original_cast = InterpreterBuilder.cast_impl
 _original_call = InterpretedFunction.__call__
 _original_load = InterpreterBuilder.create_masked_load
 _original_store = InterpreterBuilder.create_masked_store
+_original_launch = GridExecutor.__call__
+_original_argument = interpreter._implicit_cvt
+_scalar_numpy_dtype = functools.cache(interpreter._get_np_dtype)
 _prepared: set[str] = set()
-# where the tensors of the present launch begin and end, in the order of their begins
-_begins = np.empty(0, np.uint64)
-_ends = np.empty(0, np.uint64)
+
+# addresses have fewer bits
+ADDRESS_BITS = 48
+# the addresses at which the tensors of the present launch begin and end, by their numbers
+_begins: list[int] = []
+_ends: list[int] = []
 
 
 def act_as_a_gpu() -> None:
     """Replace the interpreter's casts, products and accesses, and make its calls quicker."""
+    GridExecutor.__call__ = _launch
+    interpreter._implicit_cvt = _argument
+    interpreter._get_np_dtype = _numpy_dtype
+    # it computes for every sum of integers whether it overflows, and then does nothing about it
+    options = dataclasses.replace(interpreter.interpreter_builder.options, sanitize_overflow=False)
+    interpreter.interpreter_builder.options = options
     InterpreterBuilder.cast_impl = _cast
     InterpreterBuilder.create_dot = _dot
     InterpreterBuilder.create_masked_load = _load
@@ -36,11 +56,20 @@ def act_as_a_gpu() -> None:
     InterpretedFunction.__call__ = _call
 
 
-def confine_to(tensors: Iterable[torch.Tensor]) -> None:
-    """Refuse all loads and stores outside of these tensors until the next call."""
-    global _begins, _ends
-    spans = sorted((tensor.data_ptr(), tensor.data_ptr() + _extent(tensor)) for tensor in tensors)
-    _begins, _ends = np.array(spans, np.uint64).reshape(-1, 2).T
+def _launch(self, *args, **kwargs):
+    _begins.clear()
+    _ends.clear()
+    return _original_launch(self, *args, **kwargs)
+
+
+def _argument(value):
+    """Return an argument as the kernel gets it: a pointer with a number for a tensor."""
+    found = _original_argument(value)
+    if isinstance(value, torch.Tensor):
+        found.handle.data += np.uint64(len(_begins) << ADDRESS_BITS)
+        _begins.append(value.data_ptr())
+        _ends.append(value.data_ptr() + _extent(value))
+    return found
 
 
 def _extent(tensor: torch.Tensor) -> int:
@@ -52,23 +81,32 @@ def _extent(tensor: torch.Tensor) -> int:
     return (last + 1) * tensor.element_size()
 
 
-def _check(pointers, mask) -> None:
-    addresses = pointers.data[mask.data]
-    tensor = np.searchsorted(_begins, addresses, side="right") - 1
+def _addresses(pointers, mask) -> TensorHandle:
+    """Return the addresses of pointers, after a check that they are inside their tensors."""
+    addresses = pointers.data & np.uint64(2**ADDRESS_BITS - 1)
+    used = addresses[mask.data]
+    tensor = (pointers.data[mask.data] >> np.uint64(ADDRESS_BITS)).astype(np.int64)
     size = np.uint64(pointers.get_element_ty().primitive_bitwidth // 8)
-    outside = (tensor < 0) | (addresses + size > _ends[tensor])
+    outside = (used < np.array(_begins, np.uint64)[tensor]) | (
+        used + size > np.array(_ends, np.uint64)[tensor]
+    )
     if outside.any():
-        raise IndexError(f"{outside.sum()} of {outside.size} accesses leave the tensors")
+        raise IndexError(f"{outside.sum()} of {outside.size} accesses leave their tensor")
+    return TensorHandle(addresses, pointers.dtype)
 
 
 def _load(self, pointers, mask, *rest):
-    _check(pointers, mask)
-    return _original_load(self, pointers, mask, *rest)
+    return _original_load(self, _addresses(pointers, mask), mask, *rest)
 
 
 def _store(self, pointers, values, mask, *rest):
-    _check(pointers, mask)
-    return _original_store(self, pointers, values, mask, *rest)
+    return _original_store(self, _addresses(pointers, mask), values, mask, *rest)
+
+
+def _numpy_dtype(dtype):
+    """Return numpy's name of a type; Triton makes a table of all types for each question."""
+    scalar = dtype.scalar
+    return np.dtype(np.uint64) if scalar.is_ptr() else _scalar_numpy_dtype(scalar)
 
 
 def _call(self, *args, **kwargs):

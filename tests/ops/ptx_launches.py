@@ -81,24 +81,18 @@ def run(call: Call, compiled: list[Compiled | None]) -> tuple[Tensor, ...]:
 def _launch(launch: gpu_plans.Launch, code: Compiled) -> None:
     """Run one launch on the memory of its tensors and of nothing else."""
     values = [_argument(launch, path) for path in code.passed]
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}
-    contents = [_bytes_of(tensor) for tensor in storages.values()]
+    contents = [_bytes_of(value) for value in values if isinstance(value, Tensor)]
+    # each tensor has a block of its own, so that no pointer leads from one to another
     memory = Memory([len(content) for content in contents], FIRST_ADDRESS)
     for block, content in zip(memory.blocks, contents, strict=True):
         block[:] = content
-    addresses = dict(zip(storages, memory.addresses.tolist(), strict=False))
-
-    def number_of(value: Tensor | int) -> int:
-        if not isinstance(value, Tensor):
-            return value
-        offset = value.storage_offset() * value.element_size()
-        return addresses[value.untyped_storage().data_ptr()] + offset
-
-    numbers = [number_of(value) for value in values]
+    addresses = iter(memory.addresses.tolist())
+    numbers = [next(addresses) if isinstance(value, Tensor) else value for value in values]
     Machine(Kernel(code.ptx), launch.programs, numbers, memory, code.shared).run()
-    for block, content in zip(memory.blocks, contents, strict=True):
-        content[:] = block
+    for block, users, content in zip(memory.blocks, memory.users, contents, strict=True):
+        # the kernels store to no tensor that shares its memory with another one
+        if (users != -1).any():
+            content[:] = block
 
 
 def _argument(launch: gpu_plans.Launch, path: list) -> Any:
@@ -110,8 +104,8 @@ def _argument(launch: gpu_plans.Launch, path: list) -> Any:
 
 
 def _bytes_of(tensor: Tensor):
-    """Return all bytes of the memory in which a tensor lies, as a numpy array that shares it."""
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage()).numpy()
+    """Return the bytes of a contiguous tensor, as a numpy array that shares them."""
+    return tensor.view(-1).view(torch.uint8).numpy()
 
 
 def problem(name: str) -> tuple[Case, Tensor]:

@@ -144,6 +144,8 @@ def test_shared_memory_needs_a_barrier():
         ("add.rn.f32 %r2, %r7, %r7;", "reads %r7, which has no value yet"),
         ("@%p1 bra $L__BB0_1;\n$L__BB0_1:", "threads of a program go different ways"),
         ("add.s64 %rd3, %rd3, 4;", "leaves the memory that exists"),
+        # a step of 8192 bytes is a row of 1024 numbers in float64
+        ("add.s64 %rd3, %rd3, 8192;", "leaves the memory that exists"),
         ("add.s64 %rd3, %rd3, 2;", "not a multiple of 4"),
         ("mov.b64 %rd4, %rd2;", "stores different values"),
     ],
@@ -151,6 +153,13 @@ def test_shared_memory_needs_a_barrier():
 def test_what_a_gpu_forbids_is_an_error(before, message):
     with pytest.raises(PTXError, match=message):
         run_add_one(before)
+
+
+def test_a_number_that_stands_half_inside_is_an_error():
+    memory, user = Memory([6]), np.array([0])
+    assert memory.load(np.array([0]), 32, user) == 0
+    with pytest.raises(PTXError, match="leaves the memory that exists"):
+        memory.load(np.array([4]), 32, user)
 
 
 def test_two_programs_must_not_store_at_one_address():

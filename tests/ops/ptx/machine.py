@@ -10,26 +10,25 @@ from tests.ops.ptx.opcodes import DTYPES, OPCODES, UNSIGNED, Array, bits_of, dec
 from tests.ops.ptx.syntax import Instruction, Kernel, PTXError, constant_of, width_of
 from tests.ops.ptx.warps import WARP, WARP_OPCODES
 
-GAP = 4096
+# from one block of memory to the next one: no wrong index is as large
+APART = 2**36
 
 
 class Memory:
-    """Blocks of bytes with gaps between them, in which nothing exists.
+    """Blocks of bytes that are far apart, with nothing between them.
 
     Its users are programs, or the warps of one program. No user may touch what another one stored,
     until a barrier makes the memory forget who stored it.
     """
 
     def __init__(self, sizes: list[int], first_address: int = 0) -> None:
-        begins = np.cumsum([GAP, *(-(-size // GAP) * GAP + GAP for size in sizes)])
-        self.addresses, self._first = first_address + begins, first_address
-        self._bytes = np.zeros(begins[-1], np.uint8)
-        self._user, self._exists = np.full(begins[-1], -1, np.int32), np.zeros(begins[-1], bool)
-        places = [slice(at, at + size) for at, size in zip(begins[:-1], sizes, strict=True)]
-        self.blocks = [self._bytes[place] for place in places]
-        self.users = [self._user[place] for place in places]
-        for place in places:
-            self._exists[place] = True
+        self.addresses, self._first = first_address + APART * np.arange(len(sizes)), first_address
+        self._sizes = np.array(sizes)
+        self._begins = np.cumsum([0, *(-(-size // 16) * 16 for size in sizes)])
+        self._bytes = np.zeros(self._begins[-1], np.uint8)
+        self._user = np.full(self._begins[-1], -1, np.int32)
+        spans = [slice(at, at + size) for at, size in zip(self._begins, sizes, strict=False)]
+        self.blocks, self.users = ([a[span] for span in spans] for a in (self._bytes, self._user))
 
     def load(self, address: Array, width: int, user: Array) -> Array:
         return self._bytes.view(UNSIGNED[width])[self._places(address, width, user)]
@@ -46,10 +45,11 @@ class Memory:
 
     def _places(self, address: Array, width: int, user: Array) -> Array:
         """Return which numbers of this width stand at the addresses, which are multiples of it."""
-        index = np.clip(address - self._first, 0, len(self._bytes) - 1)
-        if not self._exists[index].all():
+        block, offset = np.divmod(address - self._first, APART)
+        known = np.clip(block, 0, len(self._sizes) - 1)
+        if ((block != known) | (offset + width // 8 > self._sizes[known])).any():
             raise PTXError("leaves the memory that exists")
-        place = index // (width // 8)
+        place = (self._begins[known] + offset) // (width // 8)
         before = self._user.reshape(-1, width // 8)[place]
         if ((before != -1) & (before != user[:, None])).any():
             raise PTXError("touches what another one stored, without a barrier in between")
