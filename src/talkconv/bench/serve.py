@@ -26,7 +26,9 @@ from talkconv.bench.server_clients import (
     ask_one_by_one,
     ask_together,
     counts_of,
+    foreign_answers,
     interface_of,
+    unexplained,
 )
 from talkconv.data.lines import read_lines
 from talkconv.machine import write_results
@@ -34,6 +36,8 @@ from talkconv.messages import one_message
 
 # how many different texts are sent, and how many of them are read together at most
 TEXTS, BATCH = 1000, 32
+# how often a text with the answer of another one is asked for again
+ROUNDS = 30
 PERCENTILES = (50, 95, 99)
 
 
@@ -84,7 +88,7 @@ def bench_serve(
     if out is not None:
         write_results(out, asdict(load))
         console.print(f"written to {out}")
-    if load.counts.lost or load.counts.mixed_up:
+    if load.counts.lost or load.counts.mixed_up or load.counts.foreign:
         raise typer.Exit(1)
 
 
@@ -144,17 +148,20 @@ def measure_load(
     began = time.perf_counter()
     asked = ask_at_once(interface, texts, clients=clients, requests=requests)
     seconds = time.perf_counter() - began
+    after = process.memory_info().rss
+    suspects = foreign_answers(asked, alone)
+    left = unexplained(interface, texts, alone, suspects, size=BATCH, rounds=ROUNDS)
     taken = np.percentile([each.seconds for each in asked], PERCENTILES)
     return ServerLoad(
         texts=len(texts),
         clients=clients,
-        counts=counts_of(asked, alone),
+        counts=counts_of(asked, alone, foreign=len(left)),
         differing_in_batch=sum(a != b for a, b in zip(alone, together, strict=True)),
         texts_per_second_alone=len(texts) / seconds_alone,
         texts_per_second_at_once=len(asked) / seconds,
         seconds={f"{share}": float(each) for share, each in zip(PERCENTILES, taken, strict=True)},
         memory_before=before,
-        memory_after=process.memory_info().rss,
+        memory_after=after,
     )
 
 
@@ -180,8 +187,9 @@ def load_table(load: ServerLoad) -> Table:
     table.add_column()
     table.add_column(justify="right")
     table.add_row("requests that were lost", str(load.counts.lost))
-    table.add_row("answers that belong to another text", str(load.counts.mixed_up))
+    table.add_row("answers that belong to another client", str(load.counts.mixed_up))
     table.add_row("answers that differ from those of a text alone", str(load.counts.differing))
+    table.add_row("of these, answers that only another text gets", str(load.counts.foreign))
     table.add_row(
         f"texts of {load.texts} whose answer differs in a request of {BATCH}",
         str(load.differing_in_batch),

@@ -1,8 +1,8 @@
 """Clients that ask a server of `talkconv serve`, many at once, each in a thread of its own."""
 
 import http.client
-import itertools
 import json
+import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,6 +15,8 @@ _ANSWERS = {
     "/summarize": "outputText",
     "/complete": "outputText",
 }
+# a mark is a number in binary, of characters that a server leaves as they are
+_BITS = str.maketrans("01", " \t")
 # seconds that a client waits for an answer; the server itself gives up earlier
 _PATIENCE = 300.0
 
@@ -39,6 +41,8 @@ class Asked:
     # the status of HTTP; 0 if the connection failed
     status: int
     answer: Any
+    # whether the answer has the mark of another request
+    is_of_another: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,13 @@ class Counts:
     requests: int
     # requests without an answer, or with another status than 200
     lost: int
+    # answers with the mark of another request: they belong to another client
+    mixed_up: int
     # answers that are not those of the text alone: the network rounds otherwise in another batch
     differing: int
-    # those of them that are the answer to another text
-    mixed_up: int
+    # those of them that are the answer to another text, and that the text itself did not get when
+    # it was asked for again without that other text
+    foreign: int
 
 
 class Client:
@@ -104,11 +111,30 @@ def ask_together(interface: Interface, texts: Sequence[str], size: int) -> list[
     client = Client(interface)
     found: list[Any] = []
     for begin in range(0, len(texts), size):
-        part = list(texts[begin : begin + size])
-        status, answers = client.ask(part)
-        found += answers if status == 200 else [None] * len(part)
+        part = texts[begin : begin + size]
+        marked = [with_mark(text, begin + number) for number, text in enumerate(part)]
+        status, answers = client.ask(marked)
+        found += map(without_mark, answers) if status == 200 else [None] * len(part)
     client.close()
     return found
+
+
+def with_mark(text: str, number: int) -> str:
+    """Return a text with a last line of spaces and tabs, which are a number.
+
+    A server keeps the spaces between sentences, and the network does not read them. So the answer
+    has the same last line, and can be recognized even if all outputs of a network are alike.
+    """
+    return f"{text}\n{_mark(number)}"
+
+
+def without_mark(answer: str) -> str:
+    """Return an answer without its last line."""
+    return answer.rpartition("\n")[0]
+
+
+def _mark(number: int) -> str:
+    return format(number, "b").translate(_BITS)
 
 
 def ask_at_once(
@@ -118,7 +144,7 @@ def ask_at_once(
 
     The texts are taken in turn. The list has one entry for each request, in no order.
     """
-    numbers = _Locked(itertools.islice(itertools.cycle(range(len(texts))), requests))
+    numbers = _Locked(iter(range(requests)))
     found: list[list[Asked]] = [[] for _ in range(clients)]
     threads = [
         threading.Thread(target=_work, args=(interface, texts, numbers, each)) for each in found
@@ -130,17 +156,77 @@ def ask_at_once(
     return [asked for each in found for asked in each]
 
 
-def counts_of(asked: Sequence[Asked], alone: Sequence[Any]) -> Counts:
-    """Compare answers with those that each text had alone."""
-    known = set(alone)
+def counts_of(asked: Sequence[Asked], alone: Sequence[Any], foreign: int) -> Counts:
+    """Compare answers with those that each text had alone; `foreign` of them are unexplained."""
     answered = [each for each in asked if each.status == 200]
-    differing = [each for each in answered if each.answer != alone[each.text]]
     return Counts(
         requests=len(asked),
         lost=len(asked) - len(answered),
-        differing=len(differing),
-        mixed_up=sum(each.answer in known for each in differing),
+        mixed_up=sum(each.is_of_another for each in answered),
+        differing=sum(each.answer != alone[each.text] for each in answered),
+        foreign=foreign,
     )
+
+
+def foreign_answers(asked: Sequence[Asked], alone: Sequence[Any]) -> list[Asked]:
+    """Return the answers that are not the text's own, but that of another text."""
+    known = set(alone)
+    return [each for each in asked if each.answer != alone[each.text] and each.answer in known]
+
+
+def unexplained(
+    interface: Interface,
+    texts: Sequence[str],
+    alone: Sequence[Any],
+    suspects: Sequence[Asked],
+    *,
+    size: int,
+    rounds: int,
+) -> list[Asked]:
+    """Ask again for the texts of foreign answers, and return the answers that did not come again.
+
+    A network in int8 rounds differently in each batch, so that a text may get the answer of
+    another one by itself. It is proven to do so if it gets this answer in a request in which no
+    other text has it. Each round sends the texts in other groups of `size`.
+    """
+    left = list(suspects)
+    order = random.Random(0)
+    for _ in range(rounds):
+        wanted: dict[int, set[Any]] = {}
+        for each in left:
+            wanted.setdefault(each.text, set()).add(each.answer)
+        proven = set()
+        for group in _groups(wanted, alone, size, order):
+            answers = ask_together(interface, [texts[number] for number in group], size)
+            proven |= set(zip(group, answers, strict=True))
+        left = [each for each in left if (each.text, each.answer) not in proven]
+    return left
+
+
+def _groups(
+    wanted: dict[int, set[Any]], alone: Sequence[Any], size: int, order: random.Random
+) -> list[list[int]]:
+    """Put texts into groups of `size`, in which no text has the answer that another one wants."""
+    groups: list[list[int]] = []
+
+    def fits(number: int, group: list[int]) -> bool:
+        return len(group) < size and not any(
+            alone[number] in wanted.get(other, ()) or alone[other] in wanted.get(number, ())
+            for other in group
+        )
+
+    for number in order.sample(sorted(wanted), len(wanted)):
+        group = next((group for group in groups if fits(number, group)), None)
+        if group is None:
+            groups.append([number])
+        else:
+            group.append(number)
+    # a text needs others beside it, so that the network rounds differently
+    for group in groups:
+        for number in order.sample(range(len(alone)), min(2 * size, len(alone))):
+            if number not in group and number not in wanted and fits(number, group):
+                group.append(number)
+    return groups
 
 
 def _work(
@@ -148,9 +234,15 @@ def _work(
 ) -> None:
     client = Client(interface)
     for number in numbers:
+        text = number % len(texts)
         began = time.perf_counter()
-        status, answer = client.ask(texts[number])
-        found.append(Asked(number, time.perf_counter() - began, status, answer))
+        status, answer = client.ask(with_mark(texts[text], number))
+        seconds = time.perf_counter() - began
+        if status != 200:
+            found.append(Asked(text, seconds, status, answer))
+            continue
+        is_of_another = not answer.endswith(f"\n{_mark(number)}")
+        found.append(Asked(text, seconds, status, without_mark(answer), is_of_another))
     client.close()
 
 
