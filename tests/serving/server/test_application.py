@@ -139,6 +139,8 @@ def test_a_text_is_streamed_as_it_is_written(client):
         "POST", "/stream", json.dumps({"q": "ab. Cd.", "alternatives": 1})
     )
     assert headers["content-type"] == "application/x-ndjson"
+    # nginx would pass it on when it is complete
+    assert headers["x-accel-buffering"] == "no"
     first, *items, last = map(json.loads, answer.splitlines())
     assert first == {"parts": ["", "ab.", " ", "Cd.", ""]}
     assert last == {"done": True}

@@ -4,16 +4,20 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from talkconv.serving.server.openapi import PROBLEMS
 from talkconv.serving.server.server_settings import ServerSettings
-from tests.serving.server.cases import FakeEngine, running
+from tests.serving.server.cases import Client, FakeEngine, port_of, running, wait_for
 
 TEXT = (Path(__file__).parent.parent.parent.parent / "docs/serve.md").read_text(encoding="utf-8")
+# what makes the training of the guide short
+SHORT = ["training.max_steps=4", "training.validate_every=4", "training.validate_limit=5"]
 TASKS = {"/summarize": "summarization", "/complete": "language_modelling"}
 
 
@@ -67,3 +71,27 @@ def test_there_are_examples_of_every_path():
     paths = {re.search(r":8000(/\w+)", line)[1] for line in TEXT.splitlines() if "curl " in line}
     told = {"/languages", "/health", "/metrics"}
     assert paths == {"/translate", "/summarize", "/complete", *told}
+
+
+@pytest.mark.slow
+def test_four_commands_lead_from_text_to_a_server(tmp_path):
+    """Run the commands as they are, with less training and at a port that is free."""
+    (block,) = re.findall(r"in four commands\n.*?```bash\n(.*?)```", TEXT, flags=re.DOTALL)
+    commands = [shlex.split(line, comments=True) for line in block.splitlines()]
+    assert [words[:2] for words in commands] == [
+        ["talkconv", name] for name in ("prepare", "train", "export", "serve")
+    ]
+    for words in commands[:3]:
+        more = SHORT if words[1] == "train" else []
+        command = [sys.executable, "-m", *words, *more]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", *commands[3], "--port", "0"]
+    pipes = dict(cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, **pipes) as server:
+        client = Client(port_of(server.stderr))
+        wait_for(client.is_listening)
+        status, answer = client.translate("Der Hund schläft.")
+        assert (status, list(answer)) == (200, ["translatedText"])
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0

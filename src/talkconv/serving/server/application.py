@@ -182,7 +182,7 @@ class Application:
         # the first item comes when the request is accepted: what is refused has another status
         first = await self._in_time(anext_of(items))
         return StreamingResponse(
-            self._lines(first, items), media_type="application/x-ndjson", headers=_NO_STORE
+            self._lines(first, items), media_type="application/x-ndjson", headers=_AS_IT_COMES
         )
 
     async def _lines(
@@ -330,7 +330,8 @@ class _Counted:
             self.metrics.seconds.labels(path).observe(time.monotonic() - began)
 
 
-_NO_STORE = {"Cache-Control": "no-store"}
+# nginx buffers answers without the second one, and passes them on when they are complete
+_AS_IT_COMES = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 async def anext_of(items: AsyncIterator[dict[str, Any]]) -> dict[str, Any]:
