@@ -13,8 +13,10 @@ import typer
 from typer.core import TyperGroup
 
 import talkconv
+from talkconv.files import check_new
 from talkconv.messages import one_message
 from talkconv.runs.card import RunCard
+from talkconv.runs.find_network import find_network
 
 app = typer.Typer(
     name="talkconv",
@@ -66,6 +68,10 @@ def demo(
     ] = None,
 ) -> None:
     """Train a small network on the built-in corpus, and write a page about it."""
+    from talkconv.training.recipe import read_recipe
+
+    with one_message("no demo"):
+        read_recipe("toy", overrides or [])
     from talkconv.demo.command import demo_command
 
     demo_command(out, overrides or [])
@@ -281,6 +287,9 @@ def export(
     ] = None,
 ) -> None:
     """Write a network as ONNX files that run without PyTorch, after comparing the two."""
+    with one_message("not exported"):
+        check_new(folder)
+        find_network(run, model)
     from talkconv.serving.export import ExportRequest, export_command
 
     export_command(ExportRequest(run, folder, model, int8, data, lines, limit))
@@ -377,6 +386,13 @@ def report(
     ] = False,
 ) -> None:
     """Collect scores, logs and windows of runs, and write a page with tables and pictures."""
+    from talkconv.report.plan import PLAN, read_plan
+
+    with one_message("not reported"):
+        for folder in folders or []:
+            if not folder.is_dir():
+                raise ValueError(f"{folder} must be a folder with runs in it, but does not exist")
+        read_plan(plan or out / PLAN)
     from talkconv.report.report import report_command
 
     report_command(folders or [], out, plan, speed=speed)
@@ -399,6 +415,10 @@ def reproduce(
     ] = True,
 ) -> None:
     """Train and score all runs of the results. After Ctrl-C, the same command continues."""
+    from talkconv.report.plan import PLAN, read_plan
+
+    with one_message("not reproduced"):
+        read_plan(plan or out / PLAN)
     from talkconv.report.reproduce import reproduce_command
 
     reproduce_command(
@@ -420,6 +440,11 @@ def plan(
     ] = None,
 ) -> None:
     """Estimate the memory of a training, and its hours here and on GPUs."""
+    from talkconv.training.recipe import read_recipe
+
+    if recipe is not None:
+        with one_message("not planned"):
+            read_recipe(recipe, overrides or [])
     from talkconv.bench.plan import plan_command
 
     plan_command(recipe, overrides or [], out)

@@ -28,9 +28,10 @@ def test_a_broken_placeholder_is_not_hidden(tmp_path):
     console = Console(record=True, width=40)
     print_report(prepare("translation", PAIRS, raw, tmp_path / "out"), console)
     text = console.export_text()
-    changed = "1 of 3 texts change, for example 'the file %s' to 'the file% s'"
+    changed = "1 of 3 checked texts change, for example 'the file %s' to 'the file% s'"
     assert f"round trip, test: {changed}" in text
-    assert "round trip, valid: 0 of 3 texts change\n" in text
+    assert "round trip, valid: 0 of 3 checked texts change\n" in text
+    assert "round trip, train" not in text  # of two rows, none was checked
     assert "data.protected keeps whole what matches a pattern" in text
 
 

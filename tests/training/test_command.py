@@ -57,9 +57,9 @@ def test_mistakes_are_one_message_each(request_for, prepared, tmp_path):
     other = refused(request.recipe, "--data", prepared("language_modelling"))
     assert "is for translation, but" in other
     assert "was prepared for language_modelling" in other
-    assert "was prepared with data.lowercase = False, but the recipe has True" in refused(
-        request.recipe, *place, "data.lowercase=true"
-    )
+    changed = refused(request.recipe, *place, "data.lowercase=true")
+    assert "was prepared with data.lowercase = False, but the recipe has True" in changed
+    assert f"talkconv prepare {request.recipe} --raw DIR" in changed
     assert not request.out.exists()
 
     assert cli(request.recipe, *place)[0] == 0

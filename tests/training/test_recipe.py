@@ -144,9 +144,13 @@ def test_a_wrong_override_is_told_what_is_right(override, message):
         read_recipe("toy", [override])
 
 
-def test_a_missing_recipe_is_an_error_that_lists_the_known_ones(tmp_path):
+def test_a_missing_recipe_is_an_error_that_lists_the_known_ones(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="no recipe is called 'iwslt14': did you mean 'iwslt14_de"):
         read_recipe("iwslt14")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").touch()
+    with pytest.raises(ValueError, match=r"no recipe is called 'own': did you mean own\.toml"):
+        read_recipe("own")
     with pytest.raises(
         ValueError, match=r"mine.toml does not exist: give a recipe file, or one of"
     ):

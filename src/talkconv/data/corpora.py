@@ -6,7 +6,6 @@ from pathlib import Path
 from talkconv.data.cnn_dailymail import cnn_dailymail
 from talkconv.data.corpus import Corpus
 from talkconv.data.data_settings import HUB, DataSettings
-from talkconv.data.hub import hub
 from talkconv.data.iwslt import iwslt14
 from talkconv.data.own_files import pairs, summaries, text, wikitext
 from talkconv.data.toy_corpus import toy
@@ -30,6 +29,9 @@ def open_corpus(raw: Path | None, settings: DataSettings) -> Corpus:
     The corpora "toy" and "datasets:NAME" need no folder.
     """
     if settings.corpus.startswith(HUB):
+        # The library takes seconds to import, and other corpora do not need it.
+        from talkconv.data.hub import hub
+
         return hub(raw, settings)
     if settings.corpus == "toy":
         return toy(settings)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -20,11 +20,13 @@ from talkconv.data.data_settings import DataSettings
 from talkconv.data.prepare_report import print_report
 from talkconv.data.prepared import Prepared, open_prepared, write_card
 from talkconv.data.segmentation import read_codes
-from talkconv.data.stages import Chunks, Stages
 from talkconv.data.words import RoundTrip
 from talkconv.data.worker_pool import WorkerPool
 from talkconv.files import write_json
 from talkconv.messages import can_redraw, one_message
+
+if TYPE_CHECKING:
+    from talkconv.data.stages import Chunks, Stages
 
 
 class Recipe(Protocol):
@@ -80,6 +82,9 @@ def prepare(
     plan = dict(task=task, settings=settings.as_dict(), inputs=inputs)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         return _done_before(out, plan, console)
+    # The stages need transformers, which takes seconds to import. All refusals come before it.
+    from talkconv.data.stages import Stages
+
     work = out.parent / f".{out.name}.preparing"
     _open_work(work, plan, console)
     started = time.monotonic()
@@ -107,7 +112,7 @@ def prepare(
 
 
 def _work_through(
-    stages: Stages, corpus: Corpus
+    stages: "Stages", corpus: Corpus
 ) -> tuple[dict[str, dict[str, int]], dict[str, Any]]:
     """Run all stages, and return the counts and the report of each split."""
     read, notes = stages.read(corpus)
@@ -177,13 +182,20 @@ def _done_before(out: Path, plan: dict[str, Any], console: Console) -> Prepared:
     found = {**prepared.card, "settings": prepared.settings.as_dict()}
     for key, wanted in plan.items():
         if found[key] != wanted:
-            other = {"task": "for another task", "settings": "with other settings"}
             raise ValueError(
-                f"{out} was prepared {other.get(key, 'from other files')}: give another --out, "
+                f"{out} was prepared {_difference(key, found[key], wanted)}: give another --out, "
                 f"or remove it"
             )
     console.print(f"{out} is prepared already, nothing is left to do", highlight=False)
     return prepared
+
+
+def _difference(key: str, found: Any, wanted: Any) -> str:
+    """Say how a part of an earlier plan differs from the one that is wanted."""
+    if key == "settings":
+        changed = next(name for name in wanted if found[name] != wanted[name])
+        return f"with data.{changed} = {found[changed]}, not {wanted[changed]}"
+    return f"for {found}, not for {wanted}" if key == "task" else "from other files"
 
 
 def _open_work(work: Path, plan: dict[str, Any], console: Console) -> None:

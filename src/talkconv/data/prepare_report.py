@@ -92,19 +92,22 @@ def _print_round_trips(prepared: Prepared, console: Console) -> None:
     """Print how many texts change when they are split into subwords and joined again."""
     changed = False
     for name, seen in prepared.card["report"]["splits"].items():
-        # Folders that were prepared before this was counted have no such entry.
+        # Folders that were prepared before this was counted have no such entry. Of a few training
+        # rows, perhaps none was checked.
         found = seen.get("round_trip")
-        if not found:
+        if not found or not found["checked"]:
             continue
         changed = changed or found["changed"] > 0
-        line = f"round trip, {name}: {found['changed']:,} of {found['checked']:,} texts change"
+        line = (
+            f"round trip, {name}: {found['changed']:,} of {found['checked']:,} checked texts change"
+        )
         for text, back in found["examples"][:1]:
             line += f", for example {shortened(text, back)!r} to {shortened(back, text)!r}"
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     if changed and prepared.settings.tokenizer == "moses":
         console.print(
-            "data.protected keeps whole what matches a pattern, such as a placeholder; "
-            'data.tokenizer = "bytes" keeps everything',
+            "data.protected keeps whole what matches a pattern, such as a placeholder between "
+            'spaces; data.tokenizer = "bytes" keeps everything, such as tags that touch words',
             highlight=False,
             markup=False,
             soft_wrap=True,

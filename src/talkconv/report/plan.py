@@ -12,6 +12,8 @@ from talkconv.messages import did_you_mean
 from talkconv.training.recipe import read_toml
 from talkconv.training.typed import settings_from
 
+PLAN = "plan.toml"
+
 _Part = TypeVar("_Part")
 
 
@@ -154,6 +156,8 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     """Read a plan. A ValueError names what is wrong in it."""
+    if not path.is_file():
+        raise ValueError(f"{path} must be the list of runs, but does not exist: --plan FILE")
     sections = read_toml(path)
     try:
         parts = {

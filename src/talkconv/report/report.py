@@ -11,13 +11,11 @@ from talkconv.messages import one_message
 from talkconv.report.collect import collect, is_run, summary_of
 from talkconv.report.kept_run import SPEED, WINDOWS
 from talkconv.report.page import RUNS, write_page
-from talkconv.report.plan import Plan, Windows, read_plan
+from talkconv.report.plan import PLAN, Plan, Windows, read_plan
 from talkconv.report.speed import write_speed
 from talkconv.report.window_statistics import measure_windows, weights_name
 from talkconv.runs.card import RunCard
 from talkconv.training import freed_memory
-
-PLAN = "plan.toml"
 
 
 def report(
@@ -76,9 +74,6 @@ def report_command(
         # Speed is measured as `talkconv train` has it.
         freed_memory.keep()
     with one_message("not reported"):
-        for folder in folders:
-            if not folder.is_dir():
-                raise ValueError(f"{folder} must be a folder with runs in it, but does not exist")
         page, collected = report(read_plan(plan or results / PLAN), folders, results, speed=speed)
         names = ", ".join(collected) or "none"
         Console().print(f"{page}: collected runs: {names}", highlight=False, soft_wrap=True)

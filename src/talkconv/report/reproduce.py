@@ -32,8 +32,7 @@ from talkconv.report.commands import (
 from talkconv.report.kept_run import read_evaluations
 from talkconv.report.locks import locked
 from talkconv.report.outcome import Outcome, read_outcome, write_outcome
-from talkconv.report.plan import Plan, PlannedRun, Table, read_plan
-from talkconv.report.report import PLAN
+from talkconv.report.plan import PLAN, Plan, PlannedRun, Table, read_plan
 from talkconv.runs.card import RunCard
 from talkconv.training.command import DIVERGED
 

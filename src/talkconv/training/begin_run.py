@@ -52,17 +52,17 @@ def plan_run(request: Request) -> Plan:
         if out.exists() and (not out.is_dir() or _foreign(out)):
             raise ValueError(f"{out} holds something other than a run: choose another --out")
         prepared = open_prepared(request.data or Path("data") / recipe.name)
-        check_data(prepared, recipe)
+        check_data(prepared, recipe, request.recipe)
         return Plan(
             recipe, out, prepared, Origin(file.sections, list(request.overrides), launch_id())
         )
     return _plan_resume(request, file, out)
 
 
-def check_data(prepared: Prepared, recipe: Recipe) -> None:
-    """Raise a ValueError unless the data was prepared as the recipe says."""
+def check_data(prepared: Prepared, recipe: Recipe, given: str) -> None:
+    """Raise a ValueError unless the data was prepared as the recipe, given by this name, says."""
     folder = prepared.folder
-    anew = f"prepare it again: talkconv prepare {recipe.name} --raw DIR --out DIR"
+    anew = f"prepare it again: talkconv prepare {given} --raw DIR --out DIR"
     if prepared.task != recipe.task:
         raise ValueError(
             f"recipe {recipe.name} is for {recipe.task}, but {folder} was prepared for "
@@ -144,7 +144,7 @@ def _plan_resume(request: Request, file: RecipeFile, out: Path) -> Plan:
         )
     prepared = _data_of_run(request, card, out)
     recipe, origin = resumed_recipe(out, file, request.overrides, origin)
-    check_data(prepared, recipe)
+    check_data(prepared, recipe, request.recipe)
     if card.fingerprint != prepared.fingerprint:
         raise ValueError(
             f"{out} was trained with another vocabulary than that of {prepared.folder}: give the "

@@ -222,9 +222,12 @@ def _find(name_or_path: str) -> Path:
         return path
     shipped = recipes_folder() / f"{name_or_path}.toml"
     if not shipped.is_file():
-        hint = did_you_mean(name_or_path, recipe_names())
+        own = f"{name_or_path}.toml"
+        is_file = Path(own).is_file()
+        hint = f"did you mean {own}?" if is_file else did_you_mean(name_or_path, recipe_names())
         raise ValueError(
-            f"no recipe is called {name_or_path!r}: {hint}, or a path that ends in .toml"
+            f"no recipe is called {name_or_path!r}: {hint}\n"
+            "A recipe of your own is given by its path, which ends in .toml."
         )
     return shipped
 
