@@ -48,6 +48,21 @@ def test_padding_starts_at_zero_and_stays():
     assert embedding.embeddings[1].weight.grad[1].abs().max() > 0
 
 
+def test_padding_may_be_the_first_word():
+    assert AdaptiveInput(**SIZES, padding_idx=0).embeddings[0].weight[0].abs().max() == 0
+
+
+def test_words_of_all_bands_start_with_length_1():
+    """So it is with and without an input to share the words with."""
+    sizes = dict(vocab_size=3_000, dim=64, cutoffs=[1_000, 2_000])
+    embedding, softmax = AdaptiveInput(**sizes), AdaptiveSoftmax(**sizes)
+    for words in (*(band.weight for band in embedding.embeddings), *softmax.words):
+        assert abs(words.square().sum(dim=1).mean() - 1) < 0.1
+    for projection in softmax.projections:
+        bound = (6 / sum(projection.shape)) ** 0.5
+        assert 0.9 * bound < projection.abs().max() <= bound
+
+
 def test_softmax_equals_torch():
     softmax = random_softmax()
     module = nn.AdaptiveLogSoftmaxWithLoss(16, 50, cutoffs=[10, 30], div_value=4)
@@ -155,3 +170,7 @@ def test_bad_calls():
         random_softmax().loss(hidden(2, 3), torch.zeros(6, dtype=torch.int64))
     with pytest.raises(ValueError, match="got 'max'"):
         random_softmax().loss(hidden(1), torch.zeros(1, dtype=torch.int64), reduction="max")
+    with pytest.raises(ValueError, match="got -1"):
+        AdaptiveInput(**SIZES, padding_idx=-1)
+    with pytest.raises(ValueError, match="factor=0"):
+        AdaptiveInput(50, 16, cutoffs=[10, 30], factor=0)

@@ -190,6 +190,25 @@ def test_decoder_streams(mixer, norm_first):
 
 
 @every_mixer
+def test_a_decoder_takes_padding_in_every_way(mixer):
+    block = decoder_block(mixer=mixer)
+    x, lengths = random_tokens(2, 9), torch.tensor([9, 5])
+    exists = torch.arange(9) < lengths[:, None]
+    expected = torch.cat((block(x[:1])[0], block(x[1:, :5])[0]))
+    assert_same(block(x, lengths=lengths)[exists], expected, 1e-5)
+    assert_same(block(x[exists], cu_seqlens=torch.tensor([0, 9, 14])), expected, 1e-5)
+
+
+@every_mixer
+def test_a_decoder_can_take_tokens_back(mixer):
+    block = decoder_block(mixer=mixer)
+    x = random_tokens(2, 6)
+    _, state = block(x, state=block.empty_state(2, rollback=2))
+    out, _ = block(x[:, 4:], state=state.crop(2))
+    assert_same(out, block(x)[:, 4:], 1e-5)
+
+
+@every_mixer
 def test_decoder_beams_share_the_states(mixer):
     block = decoder_block(mixer=mixer, encoder_dim=6)
     prompt, states = random_tokens(2, 4), random_tokens(2, 5, seed=2)[..., :6]

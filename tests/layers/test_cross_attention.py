@@ -41,5 +41,28 @@ def test_bad_calls():
         layer.project(states[..., :6])
     with pytest.raises(ValueError, match=r"must be bool \(B, S\) = \(2, 7\)"):
         layer.project(states, torch.zeros(2, 7))
-    with pytest.raises(ValueError, match="heads must divide dim"):
-        CrossAttention(DIM, 5)
+    with pytest.raises(ValueError, match="encoder_dim = 12, got"):
+        layer.project(states[0])
+    for heads in (0, 5):
+        with pytest.raises(ValueError, match="heads must divide dim"):
+            CrossAttention(DIM, heads)
+
+
+def test_starts_with_the_gain_of_self_attention():
+    layer = CrossAttention(64, 1)
+    bound = (6 / (64 + 64)) ** 0.5
+    for part in (layer.to_query, layer.to_key, layer.to_value):
+        assert 0.95 * bound / 2**0.5 < part.weight.abs().max() <= bound / 2**0.5
+    assert 0.95 * bound < layer.to_out.weight.abs().max() <= bound
+
+
+def test_the_weights_are_those_of_the_sums():
+    """For each beam and head, the weights times the values are what to_out projects."""
+    layer = random_parameters(CrossAttention(DIM, HEADS))
+    x, states = random_tokens(2 * 3, 4), random_tokens(2, 7, seed=2)
+    mask = torch.arange(7) >= torch.tensor([4, 7])[:, None]
+    projected = layer.project(states, mask)
+    weights = layer.weights(x, projected)
+    assert weights.shape == (6, HEADS, 4, 7)
+    summed = weights @ projected.values.repeat_interleave(3, dim=0)
+    assert_same(layer.to_out(summed.transpose(1, 2).flatten(2)), layer(x, projected))

@@ -36,3 +36,7 @@ def test_weight_dropout_is_for_training():
 def test_bad_settings():
     with pytest.raises(ValueError, match="kernel_size must be at least 1, got 0"):
         DynamicConv(4, heads=2, kernel_size=0)
+
+
+def test_it_is_two_sided_unless_told():
+    assert not DynamicConv(8, heads=4, kernel_size=3).causal

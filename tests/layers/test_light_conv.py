@@ -36,3 +36,10 @@ def test_weight_dropout_is_for_training():
 def test_bad_settings():
     with pytest.raises(ValueError, match="kernel_size must be at least 1, got 0"):
         LightConv(4, heads=2, kernel_size=0)
+
+
+def test_it_is_two_sided_unless_told_and_starts_small():
+    layer = LightConv(8, heads=4, kernel_size=31)
+    assert not layer.causal
+    bound = (6 / (4 * 31 + 31)) ** 0.5
+    assert 0.8 * bound < layer.weight.abs().max() <= bound

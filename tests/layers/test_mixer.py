@@ -142,8 +142,17 @@ def test_crop_takes_tokens_back(either_way, kind):
     out, _ = mixer(x[:, 4:], state=ahead.crop(3))
     assert ahead.crop(3).seen == 4
     assert_same(out, mixer(x)[:, 4:])
-    with pytest.raises(ValueError, match="crop can take back"):
-        ahead.crop(8)
+    assert ahead.crop(0).seen == 7
+    for wrong in (8, -1):
+        with pytest.raises(ValueError, match=f"crop can take back .* got {wrong}"):
+            ahead.crop(wrong)
+
+
+@every_mixer
+def test_states_have_the_precision_of_the_layer(kind):
+    mixer = random_mixer(kind).double()
+    x = random_tokens(2, 6).double()
+    assert_same(_stream(mixer, x, [3, 1, 2]), mixer(x), 1e-12)
 
 
 @every_mixer
@@ -236,6 +245,8 @@ def test_bad_calls(kind):
         causal(x, cu_seqlens=torch.tensor([0, 5]))
     with pytest.raises(ValueError, match=r"padding_mask must be bool \(B, T\) = \(2, 5\)"):
         causal(x, padding_mask=mask[:, :4])
+    with pytest.raises(ValueError, match=r"True at padding, got torch.float32 \(2, 5\)"):
+        causal(x, padding_mask=mask.float())
     with pytest.raises(ValueError, match=r"lengths must be \(B,\) with B = 2, got \(1,\)"):
         causal(x, lengths=lengths[:1])
     with pytest.raises(ValueError, match="pass one of lengths"):
@@ -244,6 +255,8 @@ def test_bad_calls(kind):
         two_sided(x, state=causal.empty_state(2))
     with pytest.raises(ValueError, match="Pad prompts on the left"):
         causal(x, lengths=lengths, state=causal.empty_state(2))
+    with pytest.raises(ValueError, match="Pad prompts on the left"):
+        causal(x[0], cu_seqlens=torch.tensor([0, 5]), state=causal.empty_state(1))
     with pytest.raises(ValueError, match="opens beams"):
         causal(x, state=causal.empty_state(1))
     with pytest.raises(ValueError, match="n must be at least 1"):

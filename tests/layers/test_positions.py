@@ -69,7 +69,8 @@ def test_called_as_a_layer_it_follows_dtype_and_device():
 
 def test_bad_calls():
     with pytest.raises(ValueError, match="at least 4"):
-        SinusoidalPositions(2)
+        SinusoidalPositions(3)
+    assert SinusoidalPositions(4).values(2).isfinite().all()
     with pytest.raises(ValueError, match=r"\(B, T\) with T = 3, got \(1, 4\)"):
         SinusoidalPositions(8).values(3, padding_mask=torch.zeros(1, 4, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"\(B, T, dim\) with dim = 8, got \(2, 3, 6\)"):

@@ -92,3 +92,7 @@ def test_starts_as_three_layers_of_lower_gain():
     bound = (6 / (64 + 64)) ** 0.5 / 2**0.5
     assert 0.95 * bound < layer.to_qkv.weight.abs().max() <= bound
     assert layer.to_qkv.bias.abs().max() == layer.to_out.bias.abs().max() == 0
+
+
+def test_it_is_two_sided_unless_told():
+    assert not SelfAttention(DIM, HEADS).causal

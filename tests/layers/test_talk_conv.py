@@ -62,6 +62,8 @@ def test_offsets_keep_float32_in_half_layers():
     [
         (dict(dim=10, heads=4, l_max=1, r_max=1), "heads must divide dim, got dim=10, heads=4"),
         (dict(dim=8, heads=4, l_max=-1, r_max=1), "at least 0, got l_max=-1"),
+        (dict(dim=8, heads=4, l_max=1, r_max=-1), "at least 0, got l_max=1, r_max=-1"),
+        (dict(dim=8, heads=0, l_max=1, r_max=1), "heads must divide dim, got dim=8, heads=0"),
         (dict(dim=8, heads=4, l_max=1, r_max=1, offset_dropout=1.0), r"must lie in \[0, 1\)"),
     ],
 )

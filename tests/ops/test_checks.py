@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from talkconv import talk_conv
+from talkconv.ops import checks
 
 X = torch.randn(2, 5, 12)
 OFFSETS = torch.rand(2, 5, 3)
@@ -38,6 +39,7 @@ MISTAKES = {
     "negative max_offset": (dict(max_offset=-0.1), ValueError, "finite and at least 0, got -0.1"),
     "infinite max_offset": (dict(max_offset=float("inf")), ValueError, "finite"),
     "NaN max_offset": (dict(max_offset=float("nan")), ValueError, "finite"),
+    "max_offset is a bool": (dict(max_offset=True), TypeError, "max_offset must be a float"),
     "max_offset is a str": (dict(max_offset="1"), TypeError, "max_offset must be a float"),
     "missing right": (dict(right=None), ValueError, "right may be None only with r_max=0"),
     "both missing": (
@@ -54,10 +56,20 @@ MISTAKES = {
     "too many lengths": (dict(lengths=torch.tensor([1, 2, 3])), ValueError, "B = 2"),
     "real lengths": (dict(lengths=torch.tensor([1.0, 2.0])), TypeError, "int32 or int64"),
     "lengths is a list": (dict(lengths=[5, 5]), TypeError, "lengths must be an integer tensor"),
+    "device of lengths": (
+        dict(lengths=torch.tensor([5, 3], device="meta")),
+        ValueError,
+        r"lengths must be on the device of x, cpu, got meta; move it with lengths.to\(x.device\)",
+    ),
     "rank of lengths": (dict(lengths=torch.ones(2, 1).int()), ValueError, r"\(B,\), got \(2, 1\)"),
 }
 
 PACKED_MISTAKES = {
+    "tokens of left": (
+        dict(left=OFFSETS[0, :4]),
+        ValueError,
+        r"left must be \(N, H\) with N = \(5,\), got \(4, 3\)",
+    ),
     "not packed": (dict(x=X), ValueError, r"must be packed \(N, C\), got \(2, 5, 12\)"),
     "falls": (dict(cu_seqlens=torch.tensor([0, 4, 3, 5])), ValueError, "fall, got 4 then 3"),
     "does not begin": (dict(cu_seqlens=torch.tensor([1, 5])), ValueError, "got 1 .. 5"),
@@ -92,3 +104,15 @@ def test_mistakes_do_not_hide_in_compiled_code():
     assert network(X, OFFSETS, torch.tensor([5, 3])).shape == X.shape
     with pytest.raises(ValueError, match="lengths must lie in"):
         network(X, OFFSETS, torch.tensor([5, 9]))
+
+
+def test_the_largest_reach_is_the_largest_int32():
+    checks.check_reach("l_max", 2**31 - 1)
+    with pytest.raises(ValueError, match=r"l_max must lie in 0 \.\. 2147483647 tokens"):
+        checks.check_reach("l_max", 2**31)
+
+
+def test_no_lengths_of_an_empty_batch():
+    none = torch.empty(0, dtype=torch.int64)
+    out = talk_conv(X[:0], OFFSETS[:0], OFFSETS[:0], l_max=4, r_max=3, lengths=none)
+    assert out.shape == (0, 5, 12)

@@ -120,6 +120,18 @@ def test_derivatives_of_every_order_and_direction(implementation):
     assert torch.autograd.gradgradcheck(lambda x: repeated(x) ** 3, x)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_batch_of_gradients_has_the_bits_of_one(implementation, dtype):
+    """It is computed with a mask, which must have the dtype of the gradients."""
+    x = torch.ones(30, dtype=dtype, requires_grad=True)
+    out = repeated(x)
+    many = torch.randn(2, 30).to(dtype)
+    (batched,) = torch.autograd.grad(out, x, many, is_grads_batched=True, retain_graph=True)
+    for grad_out, found in zip(many, batched, strict=True):
+        (alone,) = torch.autograd.grad(out, x, grad_out, retain_graph=True)
+        torch.testing.assert_close(found, alone)
+
+
 @needs_kernel
 def test_tangents_are_dropped_alike():
     x, tangent = torch.ones(2, 100)

@@ -67,6 +67,7 @@ def test_repeat_opens_beams():
     case = make_case(B=2, r_max=0)
     _, state = stream(case, [13])
     assert torch.equal(state.repeat(3).tokens, state.tokens[[0, 0, 0, 1, 1, 1]])
+    assert torch.equal(state.repeat(1).tokens, state.tokens)
 
 
 def test_crop_takes_tokens_back():
@@ -111,6 +112,11 @@ def test_gradients_flow_through_steps(implementation):
         (dict(x=torch.randn(2, 0, 12), left=torch.rand(2, 0, 3)), ValueError, "at least one token"),
         (dict(x=torch.randn(2, 1, 24)), ValueError, r"of the state, got \(2, 1, 24\)"),
         (dict(x=torch.randn(2, 1, 12).double()), TypeError, "dtype of the state"),
+        (
+            dict(state=TaLKState.empty(2, 12, l_max=4, device="meta")),
+            ValueError,
+            "x must be on the device of the state, meta, got cpu",
+        ),
         (dict(state=None), TypeError, "TaLKState.empty"),
     ],
 )
@@ -127,3 +133,33 @@ def test_a_state_of_nothing_is_an_error():
         TaLKState.empty(1, 0, l_max=3)
     with pytest.raises(TypeError, match="dtype"):
         TaLKState.empty(1, 4, l_max=3, dtype=torch.int64)
+    with pytest.raises(ValueError, match="batch=-1"):
+        TaLKState.empty(-1, 4, l_max=3)
+    with pytest.raises(ValueError, match="rollback must lie in"):
+        TaLKState.empty(1, 4, l_max=3, rollback=-1)
+
+
+def test_a_step_of_an_empty_batch():
+    state = TaLKState.empty(0, 12, l_max=4)
+    out, state = talk_conv_step(torch.randn(0, 2, 12), torch.rand(0, 2, 3), state)
+    assert out.shape == (0, 2, 12)
+    assert state.seen == 2
+
+
+@pytest.mark.parametrize("wants_gradient", [False, True])
+def test_sums_of_steps_can_be_left_without_normalization(implementation, wants_gradient):
+    case = make_case(r_max=0)
+    x = case.x.requires_grad_(wants_gradient)
+    state = TaLKState.empty(2, 12, l_max=4)
+    out, _ = talk_conv_step(x, case.left, state, normalize=False)
+    torch.testing.assert_close(out, 5 * whole(case))
+
+
+def test_crop_of_nothing_changes_nothing():
+    case = make_case(r_max=0)
+    _, state = stream(case, [13], rollback=2)
+    same = state.crop(0)
+    assert same.seen == 13
+    assert torch.equal(same.tokens, state.tokens)
+    with pytest.raises(ValueError, match=r"got -1"):
+        state.crop(-1)

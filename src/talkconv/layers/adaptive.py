@@ -27,8 +27,10 @@ def band_sizes(
         raise ValueError(
             f"cutoffs must increase between 0 and vocab_size = {vocab_size}, got {list(cutoffs)}"
         )
+    if factor < 1:
+        raise ValueError(f"factor must be at least 1, got {factor=}")
     channels = [dim // factor**band for band in range(len(cutoffs) + 1)]
-    if factor < 1 or channels[-1] < 1:
+    if channels[-1] < 1:
         raise ValueError(
             f"every band must have at least one channel, got {dim=}, {factor=}: {channels} channels"
         )
