@@ -121,7 +121,7 @@ def test_derivatives_of_every_order_and_direction(implementation):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_batch_of_gradients_has_the_bits_of_one(implementation, dtype):
+def test_a_batch_of_gradients_is_as_exact_as_one(implementation, dtype):
     """It is computed with a mask, which must have the dtype of the gradients."""
     x = torch.ones(30, dtype=dtype, requires_grad=True)
     out = repeated(x)
@@ -129,7 +129,7 @@ def test_a_batch_of_gradients_has_the_bits_of_one(implementation, dtype):
     (batched,) = torch.autograd.grad(out, x, many, is_grads_batched=True, retain_graph=True)
     for grad_out, found in zip(many, batched, strict=True):
         (alone,) = torch.autograd.grad(out, x, grad_out, retain_graph=True)
-        torch.testing.assert_close(found, alone)
+        torch.testing.assert_close(found, alone, rtol=2 * torch.finfo(dtype).eps, atol=0)
 
 
 @needs_kernel

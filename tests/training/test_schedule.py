@@ -65,6 +65,13 @@ def test_adam_by_hand():
     assert stepped([3.0], weight_decay=0.5) == pytest.approx(1 - 0.1 * 0.5 - 0.1)
 
 
+def test_adam_follows_its_settings():
+    # both means forget half of what they hold: the corrected ones are 1 and 1, then 7/3 and 19/3
+    first, second = 1 / (1 + 1), (7 / 3) / ((19 / 3) ** 0.5 + 1)
+    found = stepped([1.0, 3.0], betas=(0.5, 0.5), epsilon=1.0)
+    assert found == pytest.approx(1 - 0.1 * first - 0.1 * second)
+
+
 def test_nesterov_by_hand():
     # velocity 2, then 0.5 * 2 + 1; each step goes by the gradient and half of the new velocity
     nag = dict(optimizer="nag", betas=(0.5, 0.999))
