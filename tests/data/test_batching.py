@@ -190,6 +190,7 @@ def test_little_is_padding_in_lengths_like_those_of_sentences():
     assert padding_share(pairs, Batches(pairs, tokens=4000).plan(0)) < 0.08
 
 
+@pytest.mark.slow
 def test_at_most_8_percent_are_padding_in_multi30k(shared):
     folder = shared / "data" / "multi30k"
     texts = {

@@ -1,3 +1,4 @@
+import functools
 import itertools
 from dataclasses import replace
 
@@ -28,11 +29,15 @@ def test_outputs_are_those_of_generate_line_by_line():
     assert len(lengths) > 2
 
 
+@functools.cache
+def written_as_usual(count):
+    return written(texts(count))
+
+
 @pytest.mark.parametrize("read_ahead", [1, 4, 1000])
 @pytest.mark.parametrize("batch_tokens", [1, 30, 2048])
 def test_batches_and_windows_change_nothing(read_ahead, batch_tokens):
-    lines = texts(17)
-    usual = written(lines)
+    lines, usual = texts(17), written_as_usual(17)
     other = written(lines, replace(SMALL, read_ahead=read_ahead, batch_tokens=batch_tokens))
     assert [o.text for (o,) in other] == [o.text for (o,) in usual]
     assert [o.score for (o,) in other] == pytest.approx([o.score for (o,) in usual], abs=1e-4)

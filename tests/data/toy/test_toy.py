@@ -14,14 +14,18 @@ def test_the_sizes_are_those_asked_for_and_no_sentence_comes_twice():
         assert len({pair.source for pair in pairs}) == len(pairs)
 
 
-def test_no_test_sentence_is_in_training_whatever_the_seed():
+@pytest.mark.parametrize("size", [500, pytest.param(8_000, marks=pytest.mark.slow)])
+def test_no_test_sentence_is_in_training_whatever_the_seed(size):
     held_out = set()
     for seed in range(3):
-        splits = toy.generate(dict(valid=300, test=300), seed)
+        splits = toy.generate(dict(valid=size // 20, test=size // 20), seed)
         held_out |= {pair.source for pairs in splits.values() for pair in pairs}
+    # few sentences seldom occur twice by chance, so their split is asked for as well
+    assert {toy.split_of(source) for source in held_out} == {"valid", "test"}
     for seed in range(3):
-        train = {pair.source for pair in toy.generate(dict(train=8_000), seed)["train"]}
+        train = {pair.source for pair in toy.generate(dict(train=size), seed)["train"]}
         assert not train & held_out
+        assert {toy.split_of(source) for source in train} == {"train"}
 
 
 def test_seeds_differ_and_repeat():
