@@ -168,7 +168,8 @@ class Page:
         place = self.run(
             f"const one = document.querySelectorAll({json.dumps(choice)})[{number}];"
             "one.scrollIntoView({ block: 'center', behavior: 'instant' });"
-            "const { x, y, width, height } = one.getBoundingClientRect();"
+            # a text that fills several lines has a box in each of them
+            "const { x, y, width, height } = one.getClientRects()[0];"
             "return { x: x + width / 2, y: y + height / 2 };"
         )
         self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)

@@ -179,6 +179,21 @@ def test_the_key_is_asked_for():
         assert b'id="key"' in client.ask("GET", "/")[2]
 
 
+def test_the_time_of_a_refusal_tells_nothing_about_the_key(monkeypatch):
+    compared = []
+
+    def compare(ours, theirs):
+        compared.append((len(ours), len(theirs)))
+        return ours == theirs
+
+    monkeypatch.setattr("talkconv.serving.server.reading.hmac.compare_digest", compare)
+    with running(FakeEngine(), api_key="geheim") as client:
+        for key in ("", "g", "geheim", "x" * 900):
+            assert client.translate("a", api_key=key)[0] == (200 if key == "geheim" else 403)
+    # no key is refused by another comparison, and all are of one length
+    assert compared == [(32, 32)] * 4
+
+
 def test_pages_of_other_origins_may_ask_only_if_told(client):
     origin = {"Origin": "https://example.org"}
     assert "access-control-allow-origin" not in client.ask("GET", "/health", headers=origin)[1]
@@ -210,9 +225,26 @@ def test_a_failure_is_told_without_its_traceback(caplog):
         raise RuntimeError("a secret path: /home/me")
 
     with running(FakeEngine(work=fail)) as client:
-        status, answer = client.translate("a")
-        assert (status, answer) == (500, {"error": "the server failed; its log says why"})
-        assert "a secret path" in caplog.text
+        body = json.dumps({"q": "a", "target": "en"})
+        status, headers, answer = client.ask("POST", "/translate", body)
+        assert status == 500
+        assert json.loads(answer) == {"error": "the server failed; its log says why"}
+        assert headers["x-content-type-options"] == "nosniff"
+        assert caplog.text.count("RuntimeError: a secret path") == 1
+        metrics = client.ask("GET", "/metrics")[2].decode()
+        assert 'talkconv_requests_total{path="/translate",status="500"} 1.0' in metrics
+
+
+def test_a_failure_while_the_page_reads_is_told_and_logged(caplog):
+    def fail(batch):
+        raise RuntimeError("a secret path: /home/me")
+
+    with running(FakeEngine(work=fail)) as client:
+        _, _, lines = client.ask("POST", "/stream", json.dumps({"q": "a"}))
+        assert json.loads(lines.splitlines()[-1]) == {
+            "error": "the sentence could not be answered: try again"
+        }
+        assert "RuntimeError: a secret path" in caplog.text
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again():

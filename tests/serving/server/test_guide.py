@@ -17,7 +17,7 @@ from tests.serving.server.cases import Client, FakeEngine, port_of, running, wai
 
 TEXT = (Path(__file__).parent.parent.parent.parent / "docs/serve.md").read_text(encoding="utf-8")
 # what makes the training of the guide short
-SHORT = ["training.max_steps=4", "training.validate_every=4", "training.validate_limit=5"]
+SHORT = ["max_steps=4", "warmup_steps=1", "validate_every=4", "validate_limit=5"]
 TASKS = {"/summarize": "summarization", "/complete": "language_modelling"}
 
 
@@ -82,7 +82,7 @@ def test_four_commands_lead_from_text_to_a_server(tmp_path):
         ["talkconv", name] for name in ("prepare", "train", "export", "serve")
     ]
     for words in commands[:3]:
-        more = SHORT if words[1] == "train" else []
+        more = [f"training.{change}" for change in SHORT] if words[1] == "train" else []
         command = [sys.executable, "-m", *words, *more]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

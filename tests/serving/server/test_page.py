@@ -58,7 +58,7 @@ def test_what_is_typed_is_translated(page, client):
     written(page)
     expected = client.translate(TEXT)[1]["translatedText"]
     assert page.text("#output") == expected
-    assert page.texts("#output button") == client.translate(SENTENCES)[1]["translatedText"]
+    assert page.texts("#output [role=button]") == client.translate(SENTENCES)[1]["translatedText"]
     assert page.text("#status") == ""
     page.run("document.getElementById('text').select();")
     page.type(" ")
@@ -84,8 +84,10 @@ def test_the_chart_fits_after_its_place_was_hidden_or_tiny(page):
 def test_the_best_outputs_of_a_chosen_sentence_are_shown(page, client):
     written(page)
     for number in (1, 0):
-        page.click("#output button", number)
-        page.wait(f"document.querySelectorAll('#output button')[{number}].ariaPressed === 'true'")
+        page.click("#output [role=button]", number)
+        page.wait(
+            f"document.querySelectorAll('#output [role=button]')[{number}].ariaPressed === 'true'"
+        )
         answer = client.translate(SENTENCES[number], alternatives=2)[1]
         best = [answer["translatedText"], *answer["alternatives"]]
         shown = [re.sub(r" -?\d+\.\d\d$", "", text) for text in page.texts("#best li")]
@@ -134,7 +136,7 @@ def test_everything_works_by_keyboard(page):
     tab_to("output")
     page.press("Tab")
     page.press("Enter")
-    page.wait("document.querySelectorAll('#output button')[1].ariaPressed === 'true'")
+    page.wait("document.querySelectorAll('#output [role=button]')[1].ariaPressed === 'true'")
     page.wait("document.querySelectorAll('#tokens button').length <= 4")
     tab_to("sides")
     page.press("Tab")
@@ -155,6 +157,22 @@ def test_everything_works_by_keyboard(page):
     # who sees the focus can follow it
     outline = "return getComputedStyle(document.activeElement).outlineStyle;"
     assert page.run(outline) == "solid"
+
+
+def test_sentences_flow_like_the_text_that_they_are(page):
+    page.resize(360, 740, mobile=True)
+    tops = page.run(
+        """
+        layOut(["", "a", " ", "b", ""]);
+        ["Kurz.", "Ein langer Satz ".repeat(20)].forEach((text, i) => {
+          sentences[i].button.textContent = text;
+        });
+        return sentences.map(({ button }) => [...button.getClientRects()].map(({ top }) => top));
+        """
+    )
+    # the second sentence begins in the line of the first one, and goes on in others
+    assert tops[1][0] == tops[0][0]
+    assert len(set(tops[1])) > 2
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1280])
@@ -199,9 +217,9 @@ def test_text_can_be_read_in_light_and_dark(page, scheme):
           const both = [light(getComputedStyle(one).color), light(paper(one))];
           return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
         };
-        const choices = ["body", "h1", ".kicker", "label", "#text", "#output button", "#best li",
-          "#best .score", ".sides button[aria-pressed=true]", ".sides button[aria-pressed=false]",
-          "#reach", "h3", "footer p", "footer a"];
+        const choices = ["body", "h1", ".kicker", "label", "#text", "#output [role=button]",
+          "#best li", "#best .score", ".sides button[aria-pressed=true]",
+          ".sides button[aria-pressed=false]", "#reach", "h3", "footer p", "footer a"];
         return choices.map((choice) => [choice, contrast(document.querySelector(choice))]);
         """
     )
@@ -243,7 +261,7 @@ def test_a_server_that_has_stopped_is_told(browser, translation):
         page = browser.page()
         page.open(f"http://127.0.0.1:{client.port}/")
         written(page, "Katze Hund. Na?")
-    page.click("#output button", 1)
+    page.click("#output [role=button]", 1)
     page.wait("document.getElementById('status').classList.contains('wrong')")
     assert page.text("#status") == "The server cannot be reached."
     assert not any("Uncaught" in error or "TypeError" in error for error in page.errors())

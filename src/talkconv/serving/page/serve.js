@@ -43,9 +43,15 @@ function layOut(parts) {
   sentences = [];
   const nodes = parts.map((part, i) => {
     if (i % 2 === 0) return document.createTextNode(part);
-    const button = element("button", { type: "button", class: "coming", "aria-pressed": false });
+    // a real button would be a box of its own, and the lines of a text would not be filled
+    const button = element("span", { role: "button", tabindex: 0, class: "coming", "aria-pressed": false });
     const sentence = { source: part, outputs: [], button };
     button.addEventListener("click", () => choose(sentence));
+    button.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(sentence);
+    });
     sentences.push(sentence);
     return button;
   });

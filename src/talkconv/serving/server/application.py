@@ -74,6 +74,7 @@ class Application:
                     CORSMiddleware, allow_origins=origins, allow_headers=["*"], max_age=86_400
                 )
             )
+        middleware.append(Middleware(_Failures))
         return Starlette(
             routes=self._routes(),
             middleware=middleware,
@@ -82,7 +83,6 @@ class Application:
                 Problem: _problem,
                 HTTPException: _http_problem,
                 ClientDisconnect: _gone,
-                Exception: _internal,
             },
         )
 
@@ -330,6 +330,33 @@ class _Counted:
             self.metrics.seconds.labels(path).observe(time.monotonic() - began)
 
 
+class _Failures:
+    """Answers a request whose handler failed, so that it gets the headers and is counted.
+
+    Starlette's own handler of all exceptions stands outside of every other middleware.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_note)
+        except Exception as error:
+            if has_begun or scope["type"] != "http":
+                raise
+            _LOG.error("a request failed", exc_info=error)
+            answer = JSONResponse({"error": "the server failed; its log says why"}, 500)
+            await answer(scope, receive, send)
+
+
 # nginx buffers answers without the second one, and passes them on when they are complete
 _AS_IT_COMES = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -358,8 +385,3 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 async def _gone(request: Request, error: Exception) -> Response:
     # the client has gone away and does not read this; proxies log the status 499 then
     return Response(status_code=499)
-
-
-async def _internal(request: Request, error: Exception) -> Response:
-    _LOG.error("a request failed", exc_info=error)
-    return JSONResponse({"error": "the server failed; its log says why"}, 500)

@@ -2,6 +2,7 @@
 
 import asyncio
 import html
+import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from talkconv.serving.server.text_parts import (
     whole_lines,
 )
 
+_LOG = logging.getLogger("talkconv.serve")
 _LOOK = "look"
 
 
@@ -220,7 +222,10 @@ def _tell(
 def _tell_end(
     news: "asyncio.Queue[dict[str, Any]]", number: int, future: "asyncio.Future[Any]"
 ) -> None:
-    if future.cancelled() or future.exception() is not None:
+    error = None if future.cancelled() else future.exception()
+    if error is not None:
+        _LOG.error("a sentence failed", exc_info=error)
+    if future.cancelled() or error is not None:
         news.put_nowait({"error": "the sentence could not be answered: try again"})
         return
     outputs = [{"text": each.text, "score": round(each.score, 4)} for each in future.result()]
