@@ -34,7 +34,8 @@ def refuse(*args, **kwargs):
 
 @pytest.mark.parametrize("early_stopping", [False, True, "never"])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0, -1.0])
-@pytest.mark.parametrize("returned", [1, 4])
+# the best one of four is the only one of one
+@pytest.mark.parametrize("returned", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_finds_what_transformers_finds(early_stopping, length_penalty, returned, monkeypatch):
     settings = dict(
         num_beams=4,
