@@ -39,6 +39,16 @@ def test_doctor_names_the_kernel(monkeypatch):
     assert doctor.results_of_kernel() == {}
 
 
+def test_doctor_survives_a_kernel_that_needs_what_torch_brings(monkeypatch):
+    def find_kernel():
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(library, "find_kernel", find_kernel)
+    result = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    assert "not loaded without torch: libgomp.so.1: cannot open" in result.output
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [("", "without CUDA"), ("cuda = '12.8'", "CUDA 12.8"), ("hip = '6.4'", "HIP 6.4")],

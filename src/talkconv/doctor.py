@@ -36,7 +36,9 @@ def doctor(full: bool = False) -> None:
     """Print which kernels run on this machine and what is missing. With `full`, ask torch too."""
     console = Console()
     table = Table(title="talkconv doctor", title_justify="left", show_header=False)
-    for name, value in (findings() | (findings_of_torch() if full else {})).items():
+    # Torch is imported before the kernel is loaded, so that both use one library of threads.
+    only_torch_knows = findings_of_torch() if full else {}
+    for name, value in (findings() | only_torch_knows).items():
         table.add_row(name, value)
     console.print(table)
     missing = missing_packages()
@@ -97,8 +99,11 @@ def missing_packages() -> dict[str, list[str]]:
 
 
 def results_of_kernel() -> dict[str, bool]:
-    """Return whether the compiled kernel, if there is one, computes the small example."""
-    kernel = library.find_kernel()
+    """Return whether the compiled kernel, if it can be loaded, computes the small example."""
+    try:
+        kernel = library.find_kernel()
+    except OSError:  # findings() tells why
+        kernel = None
     if kernel is None:
         return {}
     array = ctypes.c_float * len(_VALUES)
@@ -157,7 +162,11 @@ def _torch() -> str:
 
 
 def _cpu_kernel() -> str:
-    kernel = library.find_kernel()
+    try:
+        kernel = library.find_kernel()
+    except OSError as error:
+        # The library of threads that the kernel needs comes with torch, if the system has none.
+        return f"compiled, but not loaded without torch: {error}"
     if kernel is not None:
         others = [isa for isa in kernel.available_isas() if isa != kernel.isa]
         return f"compiled, {kernel.isa} in use (also here: {', '.join(others) or 'none'})"
