@@ -1,16 +1,10 @@
 """Plans calls on CPU tensors, compiles their kernels for an A100, and runs the compiled PTX.
 
-Triton cannot compile in a process in which it interprets, so this module is also a program: it
-compiles the launches of a problem and prints them as JSON.
+Triton cannot compile in a process in which it interprets: tests/ops/compiler.py has another one.
 """
 
 import functools
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +12,7 @@ from torch import Tensor
 
 from talkconv.ops import gpu_plans
 from tests.cases import Case, make_case
+from tests.ops.compiler import compiling
 from tests.ops.ptx.machine import Machine, Memory
 from tests.ops.ptx.syntax import Kernel
 
@@ -118,27 +113,13 @@ def problem(name: str) -> tuple[Case, Tensor]:
 QUICK = ["short windows", "long windows"]
 
 
-def compiled(name: str) -> tuple[list[Compiled | None], list[Compiled | None]]:
-    """Compile the forward and the backward of a problem."""
-    return _compiled(tuple(QUICK) if name in QUICK else (name,))[name]
-
-
 @functools.cache
-def _compiled(names: tuple[str, ...]) -> dict[str, tuple]:
-    """Compile some problems in a process of its own, which takes seconds to start."""
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    command = [sys.executable, "-m", __name__, *names]
-    root = Path(__file__).parents[2]
-    found = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-
-    def codes(steps: list) -> list[Compiled | None]:
-        return [None if step is None else Compiled(**step) for step in steps]
-
-    return {name: tuple(map(codes, calls)) for name, calls in json.loads(found.stdout).items()}
+def compiled(name: str) -> tuple[list[Compiled | None], ...]:
+    """Compile the forward and the backward of a problem."""
+    return compiling(_compile, name)
 
 
-def _print_compiled(names: list[str]) -> None:
+def _compile(name: str) -> tuple[list[Compiled | None], ...]:
     from talkconv.bench.gpu_compile import compile_ahead, source_of
 
     def passed(kind: Any, path: list) -> list[list]:
@@ -146,19 +127,12 @@ def _print_compiled(names: list[str]) -> None:
             return [each for k, part in enumerate(kind) for each in passed(part, [*path, k])]
         return [] if kind == "constexpr" else [path]
 
-    def described(step: Any) -> dict[str, Any] | None:
+    def compiled_step(step: Any) -> Compiled | None:
         if not isinstance(step, gpu_plans.Launch):
             return None
         code = compile_ahead(step, "cuda", 80, 32)
         signature = source_of(step).signature
         paths = [path for key, kind in signature.items() for path in passed(kind, [key])]
-        return dict(ptx=code.asm["ptx"], shared=code.usage.shared, passed=paths)
+        return Compiled(code.asm["ptx"], code.usage.shared, paths)
 
-    def all_of(name: str) -> list:
-        return [[described(step) for step in call.steps] for call in calls_of(*problem(name))]
-
-    print(json.dumps({name: all_of(name) for name in names}))
-
-
-if __name__ == "__main__":
-    _print_compiled(sys.argv[1:])
+    return tuple([compiled_step(step) for step in call.steps] for call in calls_of(*problem(name)))

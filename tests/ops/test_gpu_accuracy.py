@@ -61,9 +61,9 @@ def test_running_sums_in_float64_are_exact_enough():
     ("T", "windows", "way"),
     [
         (64, (3, 3), "products"),
-        (64, (127, 127), "events"),
-        (140, (3, 3), "events"),
         (140, (2047, 2048), "events"),
+        pytest.param(64, (127, 127), "events", marks=pytest.mark.slow),
+        pytest.param(140, (3, 3), "events", marks=pytest.mark.slow),
     ],
     indirect=["way"],
 )
