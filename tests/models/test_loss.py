@@ -57,6 +57,18 @@ def test_value_and_gradient_are_those_of_torch(smoothing, dtype):
     assert not grads[0][1, 1].any()
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_gradient_is_the_same_if_a_second_one_is_wanted(smoothing):
+    """It is then computed by other operations, which gradgradcheck compares with itself alone."""
+    labels = torch.tensor([[4, 1, 2]])
+    logits = torch.randn(1, 3, 5, dtype=torch.float64, requires_grad=True)
+    loss = 3 * smoothed_cross_entropy(logits, labels, label_smoothing=smoothing, pad_token_id=1)
+    (expected,) = torch.autograd.grad(loss, logits, retain_graph=True)
+    (recorded,) = torch.autograd.grad(loss, logits, create_graph=True)
+    assert recorded.requires_grad
+    torch.testing.assert_close(recorded, expected)
+
+
 def test_second_derivatives():
     labels = torch.tensor([[4, 1, 2]])
     logits = torch.randn(1, 3, 5, dtype=torch.float64, requires_grad=True)
