@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from talkconv.models.cache import TaLKConvCache
 from tests.models.cases import MIXERS, language_model, seq2seq, tokens
 
 
@@ -133,3 +134,8 @@ def test_projected_states_are_kept_once_a_sentence():
 def test_a_foreign_cache_is_refused():
     with pytest.raises(TypeError, match=r"model\.empty_cache\(batch\)"):
         language_model()(tokens(1, 2), past_key_values=object())
+
+
+def test_a_cache_without_states_has_read_nothing():
+    cache = TaLKConvCache()
+    assert (len(cache), cache.get_seq_length(), cache.tokens) == (0, 0, 0)

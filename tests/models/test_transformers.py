@@ -13,6 +13,7 @@ from talkconv.data.data_settings import DataSettings
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import word_backend
 from talkconv.models import TaLKConvConfig, TaLKConvForSequenceClassification
+from talkconv.models.stop_strings import StopStrings
 from tests.models.cases import SIZES, language_model, seq2seq, tokens
 
 WORDS = ["the", "dog", "cat", "returns", "sleeps", ".", ",", "ball", "a"]
@@ -103,6 +104,18 @@ def test_stop_strings_end_an_output(model_folder, beams):
     assert found.index(stop) + len(stop) == len(found)
     if beams == 1:
         assert found == text_of(whole)[: text_of(whole).index(stop) + len(stop)]
+
+
+def test_stop_strings_are_found_in_the_text_that_is_shown():
+    """That text has no special tokens, and the prompt is not part of it."""
+    words = make_text_tokenizer(open_ended=True)
+    dog, cat = (words.convert_tokens_to_ids(word) for word in ("dog", "cat"))
+    ends = StopStrings(words, ["dog cat"])
+    prompt = [dog, cat]
+    assert ends(torch.tensor([[*prompt, dog]]), None).tolist() == [False]
+    new = [[dog, words.pad_token_id, cat], [dog, dog, dog]]
+    found = ends(torch.tensor([[*prompt, *row] for row in new]), None)
+    assert found.tolist() == [True, False]
 
 
 def test_stop_strings_need_a_tokenizer(model_folder):
