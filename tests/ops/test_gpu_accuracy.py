@@ -4,6 +4,8 @@ Sums are not normalized here, and all numbers have mean 1: results are as large 
 and an error that grew with the window would show.
 """
 
+import itertools
+
 import pytest
 import torch
 
@@ -92,11 +94,18 @@ def test_long_windows_on_tensor_cores(reach, way):
     assert_small(errors(run_all(case, grad_out), by_running_sums(case, grad_out)), way)
 
 
-# tests/ops/test_gpu.py has such a test for the normal suite
-@pytest.mark.slow
 @pytest.mark.usefixtures("real_sizes")
-@pytest.mark.parametrize("windows", WINDOWS, ids=str)
-@pytest.mark.parametrize("T", [64, 1024])
+@pytest.mark.parametrize(
+    ("T", "windows"),
+    [
+        (140, (127, 127)),
+        *(
+            pytest.param(T, windows, marks=pytest.mark.slow)
+            for T, windows in itertools.product([64, 1024], WINDOWS)
+        ),
+    ],
+    ids=str,
+)
 def test_a_long_sequence_has_the_same_bits_everywhere(T, windows):
     """Compare a sequence alone, in a padded batch, and packed between two others."""
     case, grad_out = long_case(T, windows)
