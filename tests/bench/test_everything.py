@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from talkconv.bench import everything
+from talkconv.bench import everything, throughput
 from talkconv.bench.accuracy import SCHEMES
 from talkconv.bench.correctness import Finding
 from talkconv.bench.everything import chosen_parts, measure_parts
@@ -110,7 +110,9 @@ def test_parts_are_chosen_by_name():
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_keys_are_unique_and_the_time_is_bounded(quick):
+@pytest.mark.parametrize("bfloat16", [True, False])
+def test_keys_are_unique_and_the_time_is_bounded(quick, bfloat16, monkeypatch):
+    monkeypatch.setattr(throughput, "has_bfloat16", lambda: bfloat16)
     parts = chosen_parts([], quick=quick)
     for each in parts:
         keys = [row.key for row in each.rows]

@@ -2,12 +2,12 @@ import pytest
 import torch
 
 from talkconv import talk_conv
-from talkconv.ops import cpu, implementations
+from talkconv.ops import implementations, library
 
 
 @pytest.mark.filterwarnings("default:talkconv runs without its compiled CPU kernel:UserWarning")
 def test_without_a_kernel_it_is_said_once(monkeypatch):
-    monkeypatch.setattr(cpu, "find_kernel", lambda: None)
+    monkeypatch.setattr(library, "find_kernel", lambda: None)
     implementations._warn_no_kernel.cache_clear()
     x, offsets = torch.randn(1, 5, 4), torch.rand(1, 5, 2)
     with pytest.warns(UserWarning, match="`talkconv doctor` tells why") as said:
