@@ -66,6 +66,8 @@ def test_doctor_says_what_torch_was_built_for(tmp_path, monkeypatch, build, said
 def test_doctor_works_in_an_installation_without_torch(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert install_command("torch") in doctor.findings()["torch"]
+    result = CliRunner().invoke(app, ["doctor"], env={"COLUMNS": "200"})
+    assert install_command("torch") in result.output.replace("\n", "")
 
 
 def test_doctor_tells_how_to_install_what_is_missing(monkeypatch):

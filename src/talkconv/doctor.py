@@ -39,7 +39,7 @@ def doctor(full: bool = False) -> None:
     # Torch is imported before the kernel is loaded, so that both use one library of threads.
     only_torch_knows = findings_of_torch() if full else {}
     for name, value in (findings() | only_torch_knows).items():
-        table.add_row(name, value)
+        table.add_row(name, escape(value))
     console.print(table)
     missing = missing_packages()
     for extra, packages in missing.items():
