@@ -6,6 +6,7 @@ import torch
 from torch.ao.quantization import quantize_dynamic
 from transformers import AutoConfig, AutoModelForSeq2SeqLM
 
+from talkconv.layers import CrossAttention
 from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
 from tests.models.cases import MIXERS, seq2seq, tokens
 
@@ -228,3 +229,17 @@ def test_a_quantized_network_generates():
     source = tokens(3, 6)
     settings = dict(num_beams=3, max_new_tokens=5, eos_token_id=None)
     assert small.generate(source, **settings).shape == model.generate(source, **settings).shape
+
+
+def test_cross_attention_starts_in_a_network_as_it_starts_alone():
+    """fairseq draws queries, keys and values with a gain of the square root of one half."""
+    dim = 64
+    config = TaLKConvConfig(vocab_size=29, dim=dim, heads=4, encoder_l_max=[1], decoder_l_max=[1])
+    network = TaLKConvForConditionalGeneration(config).decoder.blocks[0].cross_attention
+    alone = CrossAttention(dim, heads=4)
+    for name in ("to_query", "to_key", "to_value", "to_out"):
+        gain = 1.0 if name == "to_out" else 0.5**0.5
+        largest = gain * (6 / (2 * dim)) ** 0.5
+        for attention in (network, alone):
+            weight = attention.get_submodule(name).weight
+            assert 0.98 * largest < weight.abs().max() <= largest, name

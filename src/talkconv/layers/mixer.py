@@ -151,8 +151,17 @@ def zero_padding(x: Tensor, padding_mask: Tensor | None) -> Tensor:
 
 
 def init_linear(linear: nn.Linear, gain: float = 1.0) -> nn.Linear:
-    """Start a linear layer as the authors do, with Xavier-uniform weights and a bias of 0."""
+    """Start a linear layer as the authors do, with Xavier-uniform weights and a bias of 0.
+
+    The layer remembers its gain, because transformers draws the weights of a network once more.
+    """
+    linear.first_gain = gain  # type: ignore[assignment]  # any attribute is allowed
     nn.init.xavier_uniform_(linear.weight, gain)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)
     return linear
+
+
+def first_gain(linear: nn.Linear) -> float:
+    """Return the gain with which init_linear() started a layer, or 1."""
+    return getattr(linear, "first_gain", 1.0)

@@ -6,6 +6,7 @@ from transformers import initialization as init
 
 from talkconv.layers.adaptive import AdaptiveSoftmax
 from talkconv.layers.light_conv import LightConv
+from talkconv.layers.mixer import first_gain
 from talkconv.models.configuration import TaLKConvConfig
 from talkconv.models.stack import Stack
 
@@ -23,7 +24,7 @@ class TaLKConvPreTrainedModel(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Draw first weights as the authors do: Xavier-uniform, embeddings of variance 1 / dim."""
         if isinstance(module, nn.Linear):
-            init.xavier_uniform_(module.weight)
+            init.xavier_uniform_(module.weight, gain=first_gain(module))
             if module.bias is not None:
                 init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
