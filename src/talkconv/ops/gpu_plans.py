@@ -102,12 +102,16 @@ class Launch:
     arguments: dict[str, Any]
     warps: int = 4
     stages: int = 1
+    most_registers: int | None = None  # of a thread, on GPUs of NVIDIA; None leaves it to ptxas
     options: dict[str, int | bool] = field(init=False)
 
     def __post_init__(self) -> None:
         # A product and a sum stay two roundings where the kernels do not ask for one: the variants
         # of a kernel, with lengths or packed, would otherwise differ in the last bit.
+        options: dict[str, int | bool]
         options = dict(num_warps=self.warps, num_stages=self.stages, enable_fp_fusion=False)
+        if self.most_registers is not None and torch.version.hip is None:
+            options["maxnreg"] = self.most_registers
         object.__setattr__(self, "options", options)
 
     def run(self) -> None:
@@ -266,6 +270,8 @@ def backward(
             **_window_arguments(x, windows),
             **sequences.arguments(),
         ),
+        # an element of float64 takes two registers
+        warps=8 if x.dtype == torch.float64 else 4,
     )
     if x.dtype == torch.float64:
         return [offsets, _direct(grad_out, windows, grads[0], sequences, transposed=True)]
@@ -425,6 +431,9 @@ def _direct(
         ),
         # nearly all programs of a repair only look at the marks
         warps=4 if wild is None else 1,
+        # Without a bound, ptxas spills 8 bytes of some variants to have more warps at a time. None
+        # of them reaches this one.
+        most_registers=128 if wild is None else None,
     )
 
 
