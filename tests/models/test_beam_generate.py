@@ -12,7 +12,7 @@ from transformers import (
     TemperatureLogitsWarper,
 )
 
-from talkconv.models import TaLKConvCache
+from talkconv.models import TaLKConvCache, beam_generate
 from talkconv.models.beam_generate import search
 from talkconv.search.beam_search import BeamSettings
 from talkconv.search.hypotheses import Rules
@@ -295,3 +295,13 @@ def test_a_processor_that_appears_from_nowhere_is_an_error():
             stopping_criteria=StoppingCriteriaList(),
             generation_config=GenerationConfig(num_beams=2),
         )
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("way", ["is_fsdp_managed_module", "is_deepspeed_zero3_enabled"])
+def test_processes_step_together_if_they_share_a_network(way, processes, monkeypatch):
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: processes)
+    assert not beam_generate.is_sharded(torch.nn.Linear(1, 1))
+    monkeypatch.setattr(beam_generate, way, lambda *of: True)
+    assert beam_generate.is_sharded(torch.nn.Linear(1, 1)) == (processes == 2)

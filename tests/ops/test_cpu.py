@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from talkconv import talk_conv
+from talkconv.ops import library
 from tests.cases import make_case
 
 
@@ -127,3 +128,12 @@ def test_outputs_of_many_pages():
     for _ in range(3):
         out = talk_conv(case.x, case.left, case.right, **case.settings)
         assert torch.equal(out[..., :64], want)
+
+
+@pytest.mark.skipif(library.find_kernel() is None, reason="there is no compiled kernel")
+@pytest.mark.parametrize("direction", ["_forward", "_backward"])
+def test_a_kernel_without_memory_raises_an_error(direction, monkeypatch):
+    monkeypatch.setattr(library.find_kernel(), direction, lambda *packed: 1)
+    case = make_case()
+    with pytest.raises(MemoryError, match="no memory for the kernel's running sums"):
+        talk_conv(case.x.requires_grad_(), case.left, case.right, **case.settings).sum().backward()
