@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import torch
@@ -132,6 +133,13 @@ def test_tensors_must_be_the_same(tmp_path):
     second = one_tensor(tmp_path / "b", w=torch.ones(2), v=torch.ones(2))
     with pytest.raises(ValueError, match="only one of them has 'v'"):
         mean_of([first, second])
+
+
+def test_shapes_must_be_the_same(tmp_path):
+    folders = [one_tensor(tmp_path / str(n), w=torch.ones(n)) for n in (2, 3)]
+    message = re.escape(f"got (2,) in {folders[0]} and (3,) in {folders[1]}")
+    with pytest.raises(ValueError, match=f"w must have one shape in all checkpoints, {message}"):
+        mean_of(folders)
 
 
 def command(*arguments):

@@ -48,6 +48,17 @@ def test_what_a_killed_process_wrote_of_later_steps_is_forgotten(tmp_path):
     ]
 
 
+def test_the_time_left_is_that_of_the_steps_since_the_run_was_resumed(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("talkconv.training.record.time.monotonic", lambda: now)
+    console = quiet()
+    with Record(tmp_path, console, max_steps=1000) as record:
+        record.open(500)
+        now += 60
+        record.trained(600, LINE)  # 60 seconds for 100 steps, and 400 steps are left
+    assert "0:04:00 left" in console.file.getvalue()
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

@@ -3,6 +3,7 @@ import json
 import pytest
 from safetensors.torch import load_file
 
+from talkconv.files import unfinished_name
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import open_run
 from talkconv.training.progress import Progress
@@ -51,6 +52,14 @@ def test_seeds_go_on_where_they_were_stopped(request_, monkeypatch):
     assert "from step 3 to 4" in said
     assert "from step 0 to 4" in said
     assert "validation loss" in said
+
+
+def test_one_seed_is_enough_and_what_a_killed_process_left_is_removed(request_, silence):
+    left = unfinished_name(request_.out / "averaged")
+    left.mkdir(parents=True)
+    assert train_seeds(request_, 1, silence).finished
+    assert json.loads((request_.out / REPORT).read_text())["best"] == 1
+    assert not left.exists()
 
 
 def test_there_must_be_a_seed(request_, silence):
