@@ -195,9 +195,31 @@ def test_compiles_as_one_graph():
     )
 
 
+@torch.no_grad()
+def test_a_final_norm_changes_the_last_states_alone():
+    model = seq2seq(final_norm=True)
+    inputs = dict(input_ids=tokens(2, 6), decoder_input_ids=tokens(2, 4, seed=1))
+    inputs["encoder_outputs"] = model.encoder(inputs["input_ids"])
+    for stack, call in (
+        (model.encoder, lambda: model.encoder(inputs["input_ids"], output_hidden_states=True)[1]),
+        (model.decoder, lambda: model(**inputs, output_hidden_states=True).decoder_hidden_states),
+    ):
+        *normed, last = call()
+        norm, stack.norm = stack.norm, torch.nn.Identity()
+        *plain, before = call()
+        stack.norm = norm
+        assert all(map(torch.equal, normed, plain))
+        near(last, norm(before))
+        assert not torch.equal(last, before)
+
+
 def test_what_is_missing_is_told():
-    with pytest.raises(ValueError, match="encoder_l_max is empty"):
-        TaLKConvForConditionalGeneration(TaLKConvConfig(encoder_l_max=[]))
+    for side, cure in (
+        ("encoder", "TaLKConvForCausalLM has none"),
+        ("decoder", "TaLKConvModel may"),
+    ):
+        with pytest.raises(ValueError, match=f"{side}_l_max is empty. {cure}"):
+            TaLKConvForConditionalGeneration(TaLKConvConfig(**{f"{side}_l_max": []}))
     with pytest.raises(ValueError, match="give decoder_input_ids"):
         seq2seq()(tokens(1, 3))
     with pytest.raises(ValueError, match="give input_ids"):
