@@ -21,11 +21,11 @@ demo: setup
 	$(BIN)/talkconv demo
 
 test: setup lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # the long grids
 test-slow: setup
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 # the same tests as on a machine without a compiler
 test-eager:
@@ -33,7 +33,7 @@ test-eager:
 	build/eager/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^torch==' constraints.txt)
 	build/eager/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  -C cmake.define.TALKCONV_KERNEL=OFF -C build-dir=build/eager-kernel '.[dev]'
-	build/eager/bin/python -m pytest -n auto tests
+	build/eager/bin/python -m pytest -n auto --dist worksteal tests
 
 # the kernel's tests under AddressSanitizer and UndefinedBehaviorSanitizer
 sanitize: setup
