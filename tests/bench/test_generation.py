@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from talkconv.bench import generation
 from talkconv.bench.decoding_steps import language_model_steps
 from talkconv.bench.engines import MARIAN, ONNX, OURS, engine_of
 from talkconv.cli import app
+from talkconv.evaluation.evaluate_run import writes_lowercase
 from talkconv.models import TaLKConvConfig, TaLKConvForConditionalGeneration
 
 
@@ -49,6 +51,15 @@ def test_bleu_is_that_of_the_tasks_order():
     task = generation.Task(model=None, texts=["x", "y"], references=["a b c d e", "f g h i j"])
     assert generation.bleu_of(task, ["y", "x"], ["f g h i j", "a b c d e"]) == pytest.approx(100)
     assert generation.bleu_of(task, ["x", "y"], ["f g h i j", "a b c d e"]) < 1
+
+
+def test_a_network_that_writes_lowercase_is_scored_without_capitals():
+    run = SimpleNamespace(target_tokenizer=SimpleNamespace(init_kwargs={"lowercase": True}))
+    assert writes_lowercase(run)
+    run.target_tokenizer.init_kwargs.clear()
+    assert not writes_lowercase(run)
+    task = generation.Task(None, ["x"], ["A B C D E"], "sacrebleu-lc")
+    assert generation.bleu_of(task, ["x"], ["a b c d e"]) == pytest.approx(100)
 
 
 def test_the_command_measures_every_engine(tmp_path, monkeypatch):

@@ -47,6 +47,8 @@ class Task:
     texts: Sequence[str]
     # None if the weights are random
     references: Sequence[str] | None
+    # how the translations are scored
+    protocol: str = "sacrebleu"
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def random_task() -> Task:
 def task_of(folder: Path, data: Path | None, split: str) -> Task:
     """Return a split of a run's data, with the run's settings of generation."""
     # Importing torch and transformers takes seconds. Wrong arguments raise an error before that.
-    from talkconv.evaluation.evaluate_run import data_of, generation_settings
+    from talkconv.evaluation.evaluate_run import data_of, generation_settings, writes_lowercase
     from talkconv.runs.open_run import open_run
 
     run = open_run(folder, None, "cpu")
@@ -108,7 +110,8 @@ def task_of(folder: Path, data: Path | None, split: str) -> Task:
     prepared = data_of(run, data)
     settings = generation_settings(run, prepared)
     model = TextModel(run.model, run.tokenizer, settings, TRANSLATION, run.target_tokenizer)
-    return Task(model, *prepared.texts(split))
+    protocol = "sacrebleu-lc" if writes_lowercase(run) else "sacrebleu"
+    return Task(model, *prepared.texts(split), protocol)
 
 
 def speeds_of(
@@ -175,7 +178,8 @@ def bleu_of(task: Task, texts: Sequence[str], outputs: Sequence[str]) -> float |
 
     # A text that comes twice has an equal output twice.
     found = dict(zip(texts, outputs, strict=True))
-    return corpus_bleu([found[text] for text in task.texts], task.references, "sacrebleu").value
+    ordered = [found[text] for text in task.texts]
+    return corpus_bleu(ordered, task.references, task.protocol).value
 
 
 def _words_of(outputs: Sequence[str], task: Task) -> int:

@@ -205,12 +205,16 @@ def run_metrics(run: EvaluatedRun, references: Sequence[str]) -> list[Metric]:
     """
     if run.card.task == SUMMARIZATION:
         return [*rouge_metrics(references)]
-    lowercase = bool(run.target_tokenizer.init_kwargs.get("lowercase"))
     protocols = ["tokenized"]
     if (run.card.source_lang, run.card.target_lang) == ("en", "de"):
         protocols.append("compound")
-    protocols += ["sacrebleu-lc", "chrf-lc"] if lowercase else ["sacrebleu", "chrf"]
+    protocols += ["sacrebleu-lc", "chrf-lc"] if writes_lowercase(run) else ["sacrebleu", "chrf"]
     return metrics_of(protocols, references)
+
+
+def writes_lowercase(run: EvaluatedRun) -> bool:
+    """Return whether a run's network writes no capitals, which its references may have."""
+    return bool(run.target_tokenizer.init_kwargs.get("lowercase"))
 
 
 def data_of(run: EvaluatedRun, data: Path | None) -> Prepared:
