@@ -83,10 +83,22 @@ def write_results(path: Path, results: Any) -> None:
 
 
 def _commit() -> str | None:
-    folder = Path(__file__).parent
-    git = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    """Return the commit of this package, with "-dirty" if its own files have changed since then.
+
+    Other files do not count: a benchmark writes its first rows into results/, and must not take
+    the later ones for those of another version.
+    """
+    commit = _git("rev-parse", "--short", "HEAD")
+    if commit is None:
+        return None
+    return commit if _git("diff", "--quiet", "HEAD", "--", ".") is not None else f"{commit}-dirty"
+
+
+def _git(*words: str) -> str | None:
+    """Return what a git command prints in the folder of this package, or None if it fails."""
+    command = ["git", "-C", str(Path(__file__).parent), *words]
     try:
-        found = subprocess.run(git, capture_output=True, text=True, check=True)
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return found.stdout.strip()
