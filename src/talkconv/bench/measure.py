@@ -53,7 +53,7 @@ class Pace:
     # runs of each contestant, even if they take longer
     least_rounds: int = 5
     # seconds after which a slow contestant need not reach least_rounds
-    enough: float = 30.0
+    enough: float = 20.0
     # a contestant whose single run is predicted to take longer is not run
     patience: float = 45.0
 

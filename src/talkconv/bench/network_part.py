@@ -11,7 +11,7 @@ from talkconv.bench.side_by_side import RowResult
 from talkconv.network_settings import MIXERS
 
 # The lengths, and about how long a row of that length takes on two cores.
-TRAINING_LENGTHS = {32: 105, 128: 105, 512: 105, 2048: 110, 8192: 130}
+TRAINING_LENGTHS = {32: 115, 128: 115, 512: 115, 2048: 120, 8192: 140}
 QUICK_TRAINING_LENGTHS = {512: 16}
 QUICK_TRAINING_MIXERS = ("talk", "attention")
 DOCUMENT_LENGTHS = {400: 15, 1600: 20, 6400: 40, 16_384: 90, 65_536: 120}

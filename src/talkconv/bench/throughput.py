@@ -17,7 +17,7 @@ from talkconv.bench.side_by_side import RowResult, measure_row, too_slow
 from talkconv.machine import has_bfloat16
 
 # The lengths, and about how long a row of that length takes on two cores.
-LENGTHS = {10: 35, 100: 35, 1000: 135, 10_000: 320, 100_000: 150}
+LENGTHS = {10: 35, 100: 45, 1000: 140, 10_000: 300, 100_000: 130}
 QUICK_LENGTHS = {10: 4, 100: 5, 1000: 11}
 # One method of each family is enough for a quick run.
 QUICK_METHODS = (
