@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import pytest
 
@@ -21,6 +22,23 @@ def test_a_picture_is_written_twice_alike_in_both_formats(tmp_path):
     assert found[0] == found[1]
     assert found[0][0].startswith(b"<?xml")
     assert found[0][1].startswith(b"\x89PNG")
+
+
+def texts_of(lines, folder):
+    """Return the labels of a picture's ticks. matplotlib writes each text as a comment, too."""
+    save(picture(lines), folder)
+    return re.findall(r"<!-- (.*?) -->", (folder / "speed.svg").read_text())
+
+
+def test_an_axis_over_many_powers_of_ten_shows_these_alone(tmp_path):
+    texts = texts_of({"TaLK": [(10, 100.0), (3000, 0.1)]}, tmp_path)
+    assert any("10^{3}" in text for text in texts)
+    assert "3 000" not in texts
+
+
+def test_a_short_axis_shows_what_was_measured_and_round_values(tmp_path):
+    texts = texts_of({"TaLK": [(32, 1600.0), (512, 1500.0)]}, tmp_path)
+    assert {"32", "512", "1 000", "2 000"} <= set(texts)
 
 
 def test_nine_other_lines_have_styles_of_their_own(tmp_path):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from talkconv.bench.page.markdown import number
 from talkconv.files import whole_file
 
 Points = Sequence[tuple[float, float]]
@@ -16,6 +17,8 @@ Points = Sequence[tuple[float, float]]
 _SIZE = (10.0, 6.4)  # inches
 _FONT = 19
 _DOTS_PER_INCH = 120
+# With fewer powers of ten, an axis has other ticks: from one or two labels nobody can read values.
+_FEWEST_POWERS = 3
 # The positions of a line's sample and name to the right of the axes, as shares of their width.
 _SAMPLE, _NAMES_FROM = (0.03, 0.08, 0.13), 0.15
 _OURS: dict[str, Any] = dict(
@@ -109,6 +112,7 @@ def _draw(axes: Any, picture: Picture) -> None:
     axes.grid(which="major", color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
     _widen(axes)
+    _label_ticks(axes, picture)
     _label_lines(axes, picture, styles)
 
 
@@ -117,6 +121,36 @@ def _widen(axes: Any) -> None:
     low, high = (math.log10(value) for value in axes.get_ylim())
     missing = max(0.0, 1.0 - (high - low)) / 2
     axes.set_ylim(10 ** (low - missing), 10 ** (high + missing))
+
+
+def _label_ticks(axes: Any, picture: Picture) -> None:
+    """Label an axis with plain numbers if it has too few powers of ten for a reader."""
+    measured = sorted({x for points in picture.lines.values() for x, _ in points})
+    for axis, instead in ((axes.xaxis, measured), (axes.yaxis, None)):
+        low, high = axis.get_view_interval()
+        if powers_between(low, high) < _FEWEST_POWERS:
+            axis.set_ticks(ticks := instead or steps_between(low, high))
+            axis.set_ticklabels([number(tick) for tick in ticks])
+
+
+def powers_between(low: float, high: float) -> int:
+    """Return how many powers of ten an axis shows.
+
+    >>> powers_between(20, 2000), powers_between(1, 100)
+    (2, 3)
+    """
+    return math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+
+
+def steps_between(low: float, high: float) -> list[float]:
+    """Return the values 1, 2 and 5 times a power of ten that an axis shows.
+
+    >>> steps_between(300, 3000)
+    [500.0, 1000.0, 2000.0]
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = [float(f"{step}e{power}") for power in powers for step in (1, 2, 5)]
+    return [step for step in steps if low <= step <= high]
 
 
 def _label_lines(axes: Any, picture: Picture, styles: Mapping[str, dict[str, Any]]) -> None:
