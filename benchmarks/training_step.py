@@ -102,8 +102,18 @@ def main(
     }
     console.print(table_of(found))
     if out is not None:
-        write_results(out, {"recipe": RECIPE, "rounds": rounds, "steps": steps, **found})
+        commits = {name: commit_of(python) for name, python in pythons.items()}
+        settings = {"recipe": RECIPE, "rounds": rounds, "steps": steps, "commits": commits}
+        write_results(out, {**settings, "mixers": found})
         console.print(f"written to {out}")
+
+
+def commit_of(python: Path) -> str:
+    """Return the commit of the checkout that a Python has installed as talkconv."""
+    ask = "import talkconv; print(talkconv.__path__[0])"
+    folder = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
+    git = ["git", "-C", folder.stdout.strip(), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def table_of(found: dict[str, dict[str, Any]]) -> Table:

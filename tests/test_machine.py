@@ -34,3 +34,19 @@ def test_a_changed_package_is_another_version(checkout):
 def test_a_package_outside_of_a_repository_has_no_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "__file__", str(tmp_path / "machine.py"))
     assert machine.describe_machine()["commit"] is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (["/opt/venv/bin/talkconv", "bench", "op"], "talkconv bench op"),
+        (["/opt/src/talkconv/__main__.py", "bench", "op"], "talkconv bench op"),
+        (
+            ["benchmarks/training_step.py", "--rounds", "1"],
+            "python benchmarks/training_step.py --rounds 1",
+        ),
+    ],
+)
+def test_the_command_is_what_a_user_typed(argv, command, monkeypatch):
+    monkeypatch.setattr(machine.sys, "argv", argv)
+    assert machine.describe_machine()["command"] == command

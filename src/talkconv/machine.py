@@ -46,7 +46,7 @@ def describe_machine() -> dict[str, Any]:
         "talkconv": talkconv.__version__,
         **_describe_torch(),
         "date": datetime.date.today().isoformat(),
-        "command": " ".join(["talkconv", *sys.argv[1:]]),
+        "command": _command(),
         "commit": _commit(),
     }
 
@@ -80,6 +80,13 @@ def headline(setting: str) -> str:
 def write_results(path: Path, results: Any) -> None:
     """Write results as JSON, together with describe_machine()."""
     write_json(path, {"machine": describe_machine(), "results": results}, indent=1)
+
+
+def _command() -> str:
+    """Return the command of this process, as a user would type it."""
+    program = Path(sys.argv[0])
+    is_script = program.suffix == ".py" and program.name != "__main__.py"
+    return " ".join([f"python {program}" if is_script else "talkconv", *sys.argv[1:]])
 
 
 def _commit() -> str | None:
