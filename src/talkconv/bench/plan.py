@@ -8,7 +8,7 @@ from rich.table import Table
 
 from talkconv.bench.data_sheets import GPUS, Sheet
 from talkconv.bench.page.markdown import number, table
-from talkconv.bench.training_cost import SENTENCE, SUMMARY, Cost, cost_of
+from talkconv.bench.training_cost import PROCESSES, SENTENCE, SUMMARY, Cost, cost_of
 from talkconv.files import write_text
 from talkconv.machine import describe_machine
 from talkconv.messages import one_message
@@ -43,8 +43,9 @@ def plan_command(recipe: str | None, overrides: Sequence[str], out: Path | None)
         costs = []
         for name in recipe_names():
             console.print(f"planning {name}", highlight=False)
-            # The larger networks take minutes for more tokens.
-            costs.append(cost_of(read_recipe(name), tokens=128, steps=1))
+            # The networks for eight processes take minutes for more tokens.
+            batch = {"tokens": 128, "steps": 1} if name in PROCESSES else {"tokens": 2000}
+            costs.append(cost_of(read_recipe(name), **batch))
         write_text(out, page(costs))
         console.print(f"written: {out}", highlight=False, soft_wrap=True)
 

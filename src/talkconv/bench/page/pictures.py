@@ -21,6 +21,8 @@ _DOTS_PER_INCH = 120
 _FEWEST_POWERS = 3
 # The positions of a line's sample and name to the right of the axes, as shares of their width.
 _SAMPLE, _NAMES_FROM = (0.03, 0.08, 0.13), 0.15
+# The highest place of a name, as a share of the axes' height; above it, the title may stand.
+_HIGHEST_NAME = 0.95
 _OURS: dict[str, Any] = dict(
     color="#b00020", linewidth=5.0, linestyle="-", marker="o", markersize=11
 )
@@ -204,7 +206,7 @@ def spread(heights: Mapping[str, float], gap: float) -> dict[str, float]:
 def _bottom(group: Sequence[str], heights: Mapping[str, float], gap: float) -> float:
     middle = sum(heights[name] for name in group) / len(group)
     size = gap * (len(group) - 1)
-    return max(0.0, min(middle - size / 2, 1.0 - size))
+    return max(0.0, min(middle - size / 2, _HIGHEST_NAME - size))
 
 
 def _top(group: Sequence[str], heights: Mapping[str, float], gap: float) -> float:
