@@ -24,12 +24,14 @@ def train_command(run: PlannedRun) -> list[str]:
 
 
 def tune_command(table: Table, run: PlannedRun) -> list[str]:
-    """Return the command that chooses the best checkpoint or the mean of the last ones.
+    """Return the command that chooses a network and a length penalty on the validation set.
 
-    It looks at the validation set only. The length penalty stays as it is in the recipes.
+    The network is the best checkpoint or the mean of the last ones.
     """
     words = ["talkconv", "tune", f"runs/{run.name}", "--checkpoints", str(table.average)]
-    return [*words, "--length-penalty", "1.0"]
+    for penalty in table.length_penalties:
+        words += ["--length-penalty", str(penalty)]
+    return words
 
 
 def evaluate_command(

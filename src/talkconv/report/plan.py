@@ -73,6 +73,8 @@ class Table:
     overrides: Sequence[str] = ()
     # the mean of so many last checkpoints is used if it is better on validation; 0 means never
     average: int = 0
+    # the length penalties that are tried on validation, together with that mean
+    length_penalties: Sequence[float] = (1.0,)
     # the row whose outputs the others are compared with, by paired bootstrap
     baseline: str | None = None
     published: Sequence[Published] = ()
