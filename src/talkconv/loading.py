@@ -35,13 +35,9 @@ def load(
     # A folder without a network raises an error before torch and transformers are imported, which
     # takes seconds. Exported networks do not need them.
     find_network(folder, model)
-    import torch
-
     from talkconv.runs.open_run import open_run
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    run = open_run(folder, model, device)
+    run = open_run(folder, model, device, threads)
     return TextModel(
         run.model, run.tokenizer, run.card.generation, run.card.task, run.target_tokenizer
     )

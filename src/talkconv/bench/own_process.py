@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 
 from talkconv.bench.peak_memory import limit_memory
+from talkconv.threads import use_threads
 
 Result = TypeVar("Result")
 _preloaded = ["talkconv.bench.throughput"]
@@ -68,10 +69,7 @@ def _serve(
     connection: Connection, threads: int, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # Only if it differs: this call also lets MKL start threads within threads, which makes fused
-    # attention of 10 tokens take twice as long as in a process that never called it.
-    if torch.get_num_threads() != threads:
-        torch.set_num_threads(threads)
+    use_threads(threads)
     limit_memory()
     try:
         connection.send(("done", function(*arguments)))

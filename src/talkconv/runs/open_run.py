@@ -17,6 +17,7 @@ from talkconv.models.generative import TaLKConvGenerativeModel
 from talkconv.runs.card import RunCard
 from talkconv.runs.convert import TARGET_TOKENIZER
 from talkconv.runs.find_network import find_network
+from talkconv.threads import use_threads
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,18 @@ class Run:
 
 
 def open_run(
-    folder: Path, model: str | None = None, device: torch.device | str | None = None
+    folder: Path,
+    model: str | None = None,
+    device: torch.device | str | None = None,
+    threads: int | None = None,
 ) -> Run:
     """Open a run that `talkconv train` wrote, or a plain folder of a model and its tokenizer.
 
     `model` is best, last, averaged or any folder in the run. None means the one that the card
     names. The model is in evaluation mode, on `device` or on the best device of this machine.
+    If `threads` is given, torch uses so many threads from now on.
     """
+    use_threads(threads)
     found = find_network(folder, model)
     weights = found.weights
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")

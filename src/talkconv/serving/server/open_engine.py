@@ -25,14 +25,10 @@ def open_engine(folder: Path, model: str | None = None, threads: int | None = No
     # a folder without a network is refused before torch and transformers are imported, which takes
     # seconds; exported networks do without them
     find_network(folder, model)
-    import torch
-
     from talkconv.runs.open_run import open_run
     from talkconv.serving.server.run_windows import windows_of_run
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    run = open_run(folder, model)
+    run = open_run(folder, model, threads=threads)
     opened = TextModel(
         run.model, run.tokenizer, run.card.generation, run.card.task, run.target_tokenizer
     )
