@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from talkconv.bench import check
 from talkconv.bench.check import losses
-from talkconv.bench.compare import changes, machine_speed, memory_changes
+from talkconv.bench.compare import changes, memory_changes
 from talkconv.bench.part import Part, Row
 from talkconv.cli import app
 
@@ -53,14 +53,32 @@ def test_others_may_become_slower():
     assert lost(BEFORE, parts(ours=1.0, fused=5.0, lstm=90.0)) == []
 
 
+def with_networks(found, **medians):
+    """Add a row of networks, which has no foreign contestant."""
+    rows = {
+        "training, n = 512": {"timings": {name: timing(each) for name, each in medians.items()}}
+    }
+    found["networks"] = {"machine": MACHINE, "quick": True, "rows": rows}
+    return found
+
+
 def test_rows_without_foreign_contestants_take_the_speed_of_all_rows():
-    before, after = parts(ours=1.0, fused=5.0), parts(ours=2.0, fused=10.0)
-    for each, median in ((before, 3.0), (after, 6.1)):
-        rows = {"training, n = 512": {"timings": {"talk": timing(median)}}}
-        each["networks"] = {"machine": MACHINE, "quick": True, "rows": rows}
-    found = list(changes(before, after))
-    assert machine_speed(found, "training, n = 512") == 2.0
-    assert losses(found, 0.2) == []
+    before = with_networks(parts(ours=1.0, fused=5.0), talk=3.0)
+    assert lost(before, with_networks(parts(ours=2.0, fused=10.0), talk=6.1)) == []
+    assert lost(before, with_networks(parts(ours=2.0, fused=10.0), talk=7.5)) == ["talk"]
+
+
+def test_a_minute_in_which_a_row_of_our_networks_was_slow_is_no_loss():
+    before = with_networks(parts(ours=1.0, fused=5.0), talk=3.0, attention=3.0)
+    slow_minute = with_networks(parts(ours=1.0, fused=5.0), talk=4.1, attention=3.7)
+    assert lost(before, slow_minute) == []
+    slower = with_networks(parts(ours=1.0, fused=5.0), talk=4.1, attention=3.0)
+    assert lost(before, slower) == ["talk"]
+
+
+def test_a_faster_network_does_not_make_the_others_of_its_row_slow():
+    before = with_networks(parts(ours=1.0, fused=5.0), talk=3.0, attention=3.0)
+    assert lost(before, with_networks(parts(ours=1.0, fused=5.0), talk=2.0, attention=3.0)) == []
 
 
 def test_only_large_changes_of_memory_are_told():

@@ -64,11 +64,9 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Change]:
                 yield Change(part, row, name, Timing(**timings[name]), Timing(**later[name]))
 
 
-def machine_speed(found: Sequence[Change], row: str | None = None) -> float:
-    """Return how many times as long foreign contestants take now, in one row or in all."""
-    foreign = [each.ratio for each in found if each.name in FOREIGN and row in (None, each.row)]
-    if not foreign and row is not None:
-        return machine_speed(found)
+def machine_speed(found: Sequence[Change]) -> float:
+    """Return how many times as long foreign contestants take now."""
+    foreign = [each.ratio for each in found if each.name in FOREIGN]
     return statistics.median(foreign) if foreign else 1.0
 
 
