@@ -1,5 +1,6 @@
 import re
 import shutil
+from dataclasses import replace
 
 from talkconv.files import write_text
 from talkconv.report import page
@@ -56,3 +57,17 @@ def test_the_network_that_was_scored_is_named(workplace, reported, tmp_path, mon
         monkeypatch.setattr(page, name, lambda *_: True)
     text = write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text()
     assert "the mean for tiny-talk." in text
+
+
+def test_the_length_penalties_that_were_chosen_are_named(
+    workplace, reported, tmp_path, monkeypatch
+):
+    shutil.copytree(reported / "runs", tmp_path / "runs")
+    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
+        monkeypatch.setattr(page, name, lambda *_: True)
+    plan = read_plan(workplace / "plan.toml")
+    assert "length penalty" not in write_page(plan, tmp_path).read_text()
+    tables = [replace(table, length_penalties=(1.0, 1.2)) for table in plan.tables]
+    text = write_page(replace(plan, tables=tables), tmp_path).read_text()
+    assert "The length penalty, 1.0 or 1.2, is chosen together with it: 1.0 for tiny-talk" in text
+    assert "--checkpoints 2 --length-penalty 1.0 --length-penalty 1.2" in text

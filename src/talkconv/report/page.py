@@ -54,39 +54,59 @@ def _table_section(
 
 def _protocol(table: Table, runs: Mapping[str, KeptRun]) -> str:
     """Describe which network of each run was scored, and how, according to the saved scores."""
-    found = {}
-    for run in table.runs():
-        for evaluation in runs[run.name].evaluations.values():
-            found[run.name] = str(evaluation["about"]["model"])
-    if not found:
-        return ""
-    averaged = [name for name, model in found.items() if model == "averaged"]
-    sentences = []
-    if table.average:
-        sentences.append(
-            f"Each run is scored with its best checkpoint or with the mean of its last "
-            f"{table.average}, whichever is better on the validation set: the mean for "
-            f"{', '.join(averaged) or 'none of them'}."
-        )
-    else:
-        sentences.append("Each run is scored with its best checkpoint on the validation set.")
-    signatures = {
-        score["signature"]
+    evaluations = [
+        (run.name, evaluation)
         for run in table.runs()
         for evaluation in runs[run.name].evaluations.values()
+    ]
+    if not evaluations:
+        return ""
+    sentences = [_chosen_network(table, evaluations), _chosen_penalty(table, evaluations)]
+    signatures = {
+        score["signature"]
+        for _, evaluation in evaluations
         for score in evaluation["scores"]
         if score["name"] == table.score
     }
     sentences.append(f"{table.score}: {'; '.join(sorted(signatures))}.")
     beams = {
         evaluation["about"]["generation"]["num_beams"]
-        for run in table.runs()
-        for evaluation in runs[run.name].evaluations.values()
+        for _, evaluation in evaluations
         if "generation" in evaluation["about"]
     }
     if beams:
         sentences.append(f"Beam {', '.join(map(str, sorted(beams)))}.")
-    return " ".join(sentences)
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _chosen_network(table: Table, evaluations: Sequence[tuple[str, Any]]) -> str:
+    if not table.average:
+        return "Each run is scored with its best checkpoint on the validation set."
+    # a run has several evaluations, one for each split
+    models = {run: evaluation["about"]["model"] for run, evaluation in evaluations}
+    averaged = [run for run, model in models.items() if model == "averaged"]
+    return (
+        f"Each run is scored with its best checkpoint or with the mean of its last "
+        f"{table.average}, whichever is better on the validation set: the mean for "
+        f"{', '.join(averaged) or 'none of them'}."
+    )
+
+
+def _chosen_penalty(table: Table, evaluations: Sequence[tuple[str, Any]]) -> str:
+    tried = table.length_penalties
+    if len(tried) == 1:
+        return ""
+    penalties = {
+        run: evaluation["about"]["generation"]["length_penalty"] for run, evaluation in evaluations
+    }
+    chosen = [
+        f"{penalty} for {', '.join(run for run, each in penalties.items() if each == penalty)}"
+        for penalty in sorted(set(penalties.values()))
+    ]
+    return (
+        f"The length penalty, {' or '.join(map(str, tried))}, is chosen together with it: "
+        f"{'; '.join(chosen)}."
+    )
 
 
 def _sources(table: Table) -> str:
