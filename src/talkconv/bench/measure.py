@@ -60,7 +60,7 @@ class Pace:
 
 FULL = Pace()
 # The whole of `talkconv bench all --quick` takes two minutes.
-QUICK = Pace(seconds=0.1, least_rounds=2, enough=1.0, patience=4.0)
+QUICK = Pace(seconds=0.1, least_rounds=2, enough=1.0, patience=1.0)
 
 
 def at_pace(

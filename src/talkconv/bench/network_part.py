@@ -15,7 +15,7 @@ TRAINING_LENGTHS = {32: 115, 128: 115, 512: 115, 2048: 120, 8192: 140}
 QUICK_TRAINING_LENGTHS = {512: 16}
 QUICK_TRAINING_MIXERS = ("talk", "attention")
 DOCUMENT_LENGTHS = {400: 15, 1600: 20, 6400: 40, 16_384: 90, 65_536: 120}
-QUICK_DOCUMENT_LENGTHS = {400: 4, 1600: 6}
+QUICK_DOCUMENT_LENGTHS = {1600: 6}
 CHANGING_SHAPES = "training, changing shapes"
 
 # measures one length, given the pace and the row of the next shorter length
