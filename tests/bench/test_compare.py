@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from talkconv.bench import check
 from talkconv.bench.check import losses
-from talkconv.bench.compare import changes, memory_changes
+from talkconv.bench.compare import FOREIGN, changes, memory_changes
+from talkconv.bench.methods import METHODS
 from talkconv.bench.part import Part, Row
 from talkconv.cli import app
 
@@ -51,6 +52,11 @@ def test_noise_is_no_loss():
 
 def test_others_may_become_slower():
     assert lost(BEFORE, parts(ours=1.0, fused=5.0, lstm=90.0)) == []
+
+
+def test_only_the_code_of_this_package_is_judged():
+    ours = {"TaLK", "LightConv k=31, blocks", "DynamicConv k=3, blocks", "DynamicConv k=31, blocks"}
+    assert METHODS.keys() - FOREIGN == ours
 
 
 def with_networks(found, **medians):

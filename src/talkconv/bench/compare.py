@@ -21,7 +21,7 @@ LEAST_MEMORY_CHANGE = 0.1
 # Contestants that run no code of this package. They show how fast the machine was.
 FOREIGN = frozenset(
     {
-        *(name for name in methods.METHODS if name != methods.OURS and ", blocks" not in name),
+        *(name for name, method in methods.METHODS.items() if not method.ours),
         engines.MARIAN,
         *engines.CTRANSLATE2,
     }

@@ -44,6 +44,8 @@ class Method:
     largest: Callable[[Setting], int] = _input_size
     # whether it has gradients on a CPU
     trains: bool = True
+    # whether it runs code of this package that users call
+    ours: bool = False
 
 
 def _talk(inputs: Inputs) -> Contestant:
@@ -130,13 +132,13 @@ def _dynamic_methods(taps: int) -> list[Method]:
         Method(f"{family}, band", family, band, power=2, largest=_table_size),
         Method(f"{family}, unfold", family, unfold, largest=unfolded),
         Method(f"{family}, shifts", family, _dynamic(baselines.dynamic_conv_shift, taps)),
-        Method(f"{family}, blocks", family, _dynamic(blocks, taps)),
+        Method(f"{family}, blocks", family, _dynamic(blocks, taps), ours=True),
     ]
 
 
 _PLAIN = _attention(baselines.eager_attention)
 _ALL = (
-    Method(OURS, OURS, _talk),
+    Method(OURS, OURS, _talk, ours=True),
     Method(PLAIN, "self-attention", _PLAIN, power=2, largest=_table_size),
     Method(FUSED, "self-attention", _attention(baselines.fused_attention), power=2),
     Method("window attention, blocks", "window attention", _window),
@@ -144,7 +146,7 @@ _ALL = (
     *_dynamic_methods(3),
     *_dynamic_methods(31),
     Method("LightConv k=31, grouped", "LightConv k=31", _light_grouped),
-    Method("LightConv k=31, blocks", "LightConv k=31", _light_blocks),
+    Method("LightConv k=31, blocks", "LightConv k=31", _light_blocks, ours=True),
     Method("depthwise convolution k=63", "depthwise convolution k=63", _depthwise),
     Method("LSTM", "LSTM", _lstm),
 )
