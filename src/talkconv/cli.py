@@ -386,14 +386,7 @@ def report(
     ] = False,
 ) -> None:
     """Collect scores, logs and windows of runs, and write a page with tables and pictures."""
-    from talkconv.report.plan import PLAN, read_plan
-
-    with one_message("not reported"):
-        for folder in folders or []:
-            if not folder.is_dir():
-                raise ValueError(f"{folder} must be a folder with runs in it, but does not exist")
-        read_plan(plan or out / PLAN)
-    from talkconv.report.report import report_command
+    from talkconv.report.command import report_command
 
     report_command(folders or [], out, plan, speed=speed)
 

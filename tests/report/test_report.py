@@ -2,37 +2,9 @@ import json
 import shutil
 
 import pytest
-from typer.testing import CliRunner
 
-from talkconv.cli import app
 from talkconv.report import report as module
 from tests.report.cases import read_plan
-
-
-def command(*words):
-    return CliRunner().invoke(app, ["report", *map(str, words)])
-
-
-def test_the_command_collects_runs_and_writes_the_page(workplace, tmp_path):
-    answer = command(workplace / "runs", "--out", tmp_path, "--plan", workplace / "plan.toml")
-    assert answer.exit_code == 0, answer.output
-    assert "README.md: collected runs: tiny-talk, tiny-attention" in answer.stdout
-    assert (tmp_path / "runs" / "tiny-talk" / "windows.json").is_file()
-    assert not (tmp_path / "runs" / "tiny-attention" / "windows.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gone"], "gone must be a folder with runs in it"),
-        ([], "plan.toml"),
-    ],
-)
-def test_mistakes_are_one_message(tmp_path, words, message):
-    answer = command(*words, "--out", tmp_path)
-    assert answer.exit_code == 1
-    assert message in answer.stderr
-    assert "Traceback" not in answer.output
 
 
 @pytest.fixture

@@ -1,21 +1,17 @@
-"""`talkconv report` writes the page about the runs in some folders."""
+"""Writes the page about the runs in some folders."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from talkconv.files import write_json
-from talkconv.messages import one_message
 from talkconv.report.collect import collect, is_run, summary_of
 from talkconv.report.kept_run import SPEED, WINDOWS
 from talkconv.report.page import RUNS, write_page
-from talkconv.report.plan import PLAN, Plan, Windows, read_plan
+from talkconv.report.plan import Plan, Windows
 from talkconv.report.speed import write_speed
 from talkconv.report.window_statistics import measure_windows, weights_name
 from talkconv.runs.card import RunCard
-from talkconv.training import freed_memory
 
 
 def report(
@@ -64,16 +60,3 @@ def keep_windows(run: Path, kept: Path, shown: Windows) -> None:
         if known["weights"] == weights and drawn == list(shown.sentences):
             return
     write_json(path, measure_windows(run, shown.sentences), indent=None)
-
-
-def report_command(
-    folders: Sequence[Path], results: Path, plan: Path | None, *, speed: bool
-) -> None:
-    """Run report() for the command line."""
-    if speed:
-        # Speed is measured as `talkconv train` has it.
-        freed_memory.keep()
-    with one_message("not reported"):
-        page, collected = report(read_plan(plan or results / PLAN), folders, results, speed=speed)
-        names = ", ".join(collected) or "none"
-        Console().print(f"{page}: collected runs: {names}", highlight=False, soft_wrap=True)
