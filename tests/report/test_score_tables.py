@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from talkconv.report.kept_run import KeptRun
@@ -40,11 +42,22 @@ def test_a_row_has_mean_seeds_interval_and_comparison():
     assert others["parameters"] == "2.60M"
     assert talk[f"{SCORE}, test"] == "41.25 (41.50, 41.00)"
     assert talk["95 % interval"] == "40.50 – 42.50"
-    assert talk["against TaLK"] == "–"
-    assert light["against TaLK"] == "-1.50 (p = 0.012)"
+    assert talk["against TaLK, test"] == "–"
+    assert light["against TaLK, test"] == "-1.50 (p = 0.012)"
     assert light["trained on tokens"] == "2.5M"
     assert light["training tokens/s"] == "1,600"
     assert light["sentences/s written"] == "21.2"
+
+
+def test_every_split_has_its_own_comparison():
+    table = replace(TABLE, splits=["test", "valid"])
+    light = compared(40.0, -1.5, 0.012)
+    ahead = {"name": SCORE, "difference": 0.75, "p_value": 0.3}
+    light.evaluations["valid"] = light.evaluations["test"] | {"comparisons": [ahead]}
+    runs = {name: kept(name) for name in ("toy-talk", "toy-talk-seed2")}
+    row = cells(table, runs | {"toy-light": light})[-1]
+    assert row["against TaLK, test"] == "-1.50 (p = 0.012)"
+    assert row["against TaLK, valid"] == "+0.75 (p = 0.300)"
 
 
 def test_rows_that_are_missing_or_unfinished_say_so():
@@ -60,7 +73,9 @@ def test_rows_that_are_missing_or_unfinished_say_so():
     assert light[f"{SCORE}, test"] == "–"
 
 
-@pytest.mark.parametrize("column", ["training tokens/s", "sentences/s written", "against TaLK"])
+@pytest.mark.parametrize(
+    "column", ["training tokens/s", "sentences/s written", "against TaLK, test"]
+)
 def test_a_column_without_a_number_is_left_out(column):
     names = ("toy-talk", "toy-talk-seed2", "toy-light")
     assert column not in cells(TABLE, {name: kept(name, speed={}) for name in names})[0]

@@ -55,10 +55,9 @@ class _Columns:
             cells.append(f"{table.score}, {split}")
             if self.intervals:
                 cells.append("95 % interval")
-        if self.compared:
-            assert table.baseline is not None
-            baseline = next(row for row in table.rows if row.name == table.baseline)
-            cells.append(f"against {_short(baseline.label)}")
+            if self.compared:
+                baseline = next(row for row in table.rows if row.name == table.baseline)
+                cells.append(f"against {_short(baseline.label)}, {split}")
         cells += [f"{name}, {table.splits[0]}" for name in table.also]
         cells += ["paper, IWSLT"] if self.paper else []
         cells += ["trained on tokens"]
@@ -79,8 +78,8 @@ class _Columns:
             if self.intervals:
                 interval = _interval(first.score(split, self.table.score))
                 cells.append(f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else _NOTHING)
-        if self.compared:
-            cells.append(_against(first.comparison(self.table.splits[0], self.table.score)))
+            if self.compared:
+                cells.append(_against(first.comparison(split, self.table.score)))
         for name in self.table.also:
             cells.append(_mean([run.score(self.table.splits[0], name) for run in runs]))
         cells += [row.paper or _NOTHING] if self.paper else []
