@@ -408,10 +408,6 @@ def reproduce(
     ] = True,
 ) -> None:
     """Train and score all runs of the results. After Ctrl-C, the same command continues."""
-    from talkconv.report.plan import PLAN, read_plan
-
-    with one_message("not reproduced"):
-        read_plan(plan or out / PLAN)
     from talkconv.report.reproduce import reproduce_command
 
     reproduce_command(

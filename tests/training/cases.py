@@ -19,7 +19,8 @@ from talkconv.data.data_settings import DataSettings
 from talkconv.data.prepared import write_card
 from talkconv.data.tokenizer import make_tokenizer
 from talkconv.data.vocabulary import word_backend
-from talkconv.training.record import Record, read_log
+from talkconv.training.log_file import read_log
+from talkconv.training.record import Record
 from talkconv.training.request import Outcome, Request
 from talkconv.training.train_run import train_run
 

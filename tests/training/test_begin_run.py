@@ -13,8 +13,8 @@ from rich.console import Console
 from talkconv.data.prepared import open_prepared
 from talkconv.runs.card import RunCard
 from talkconv.training.begin_run import card_of, plan_run
+from talkconv.training.log_file import read_log
 from talkconv.training.recipe import read_recipe, read_toml
-from talkconv.training.record import read_log
 from talkconv.training.request import Request
 from tests.training.cases import go_on, run, same, weights, write_recipe
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from talkconv.training.record import read_log
+from talkconv.training.log_file import read_log
 from talkconv.training.request import Request
 from talkconv.training.train_run import train_run
 from tests.training.cases import write_recipe

@@ -4,7 +4,8 @@ import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from talkconv.training.record import LOG, TENSORBOARD, Record, read_log
+from talkconv.training.log_file import LOG, read_log
+from talkconv.training.record import TENSORBOARD, Record
 
 LINE = dict(loss=2.5, learning_rate=1e-3, tokens_per_second=1234.5)
 

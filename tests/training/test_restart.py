@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from talkconv.training.record import read_log
+from talkconv.training.log_file import read_log
 from tests.training.cases import losses, same, weights, write_recipe
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from talkconv.runs import checkpoints
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import open_run
-from talkconv.training.record import read_log
+from talkconv.training.log_file import read_log
 from tests.training.cases import go_on, losses, run, same, stop_at, weights, write_recipe
 
 TASKS = {"translation": "bleu", "summarization": "rouge", "language_modelling": "loss"}

@@ -25,8 +25,8 @@ from talkconv.machine import describe_machine
 from talkconv.messages import one_message
 from talkconv.models import TaLKConvForConditionalGeneration
 from talkconv.runs.open_run import open_run
+from talkconv.training.log_file import read_log
 from talkconv.training.recipe import Recipe, read_recipe
-from talkconv.training.record import read_log
 from talkconv.training.request import Request
 from talkconv.training.train_run import train_run
 

@@ -11,9 +11,9 @@ from talkconv.report.kept_run import EVALUATION, SPEED, SUMMARY, read_evaluation
 from talkconv.report.outcome import read_outcome
 from talkconv.runs.card import CARD, RunCard
 from talkconv.runs.checkpoints import checkpoints_of
+from talkconv.training.log_file import LOG
 from talkconv.training.progress import Progress
 from talkconv.training.recipe import make_recipe, read_toml
-from talkconv.training.record import LOG
 from talkconv.training.resumed_recipe import RECIPE
 
 

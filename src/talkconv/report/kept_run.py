@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from talkconv.training.log_file import read_log
 from talkconv.training.recipe import read_toml
-from talkconv.training.record import read_log
 from talkconv.training.resumed_recipe import RECIPE
 
 SUMMARY, SPEED, WINDOWS, EVALUATION = "summary.json", "speed.json", "windows.json", "evaluation"

@@ -18,7 +18,7 @@ from talkconv.machine import describe_machine
 from talkconv.report.kept_run import SPEED
 from talkconv.runs.card import RunCard
 from talkconv.runs.open_run import Run, open_run
-from talkconv.training.record import read_log
+from talkconv.training.log_file import read_log
 from talkconv.training.resumed_recipe import RECIPE
 from talkconv.training.train import train
 

@@ -1,6 +1,5 @@
 """The record of a run while it trains: one progress bar, log.jsonl and TensorBoard."""
 
-import json
 import time
 from pathlib import Path
 from types import TracebackType
@@ -16,10 +15,9 @@ from rich.progress import (
 )
 from torch.utils.tensorboard import SummaryWriter
 
-from talkconv.files import write_text
 from talkconv.messages import can_redraw
+from talkconv.training.log_file import append_to_log, forget_after
 
-LOG = "log.jsonl"
 TENSORBOARD = "tensorboard"
 
 
@@ -43,7 +41,7 @@ class Record:
         self._started, self._first_step = time.monotonic(), step
         if self._folder is None:
             return
-        _forget_after(self._folder / LOG, step)
+        forget_after(self._folder, step)
         self._writer = SummaryWriter(str(self._folder / TENSORBOARD), purge_step=step + 1)
         if can_redraw(self._console):
             self._progress = Progress(
@@ -104,8 +102,7 @@ class Record:
     def _write(self, step: int, values: dict[str, float]) -> None:
         if self._folder is None:
             return
-        with (self._folder / LOG).open("a", encoding="utf-8") as log:
-            log.write(json.dumps({"step": step, **values}) + "\n")
+        append_to_log(self._folder, step, values)
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
@@ -113,17 +110,3 @@ class Record:
         took = (time.monotonic() - self._started) / max(step - self._first_step, 1)
         minutes, seconds = divmod(round(took * (self._max_steps - step)), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-
-
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    """Return the lines of a run's log, without a last line that is incomplete."""
-    path = folder / LOG
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    return [json.loads(line) for line in lines]
-
-
-def _forget_after(path: Path, step: int) -> None:
-    if not path.exists():
-        return
-    kept = [line for line in read_log(path.parent) if line["step"] <= step]
-    write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
