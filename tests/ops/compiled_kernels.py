@@ -10,6 +10,7 @@ from triton.runtime.driver import driver
 from talkconv.bench.gpu_compile import compile_ahead, source_of
 from talkconv.bench.gpu_estimate import TARGETS
 from talkconv.ops import gpu_plans
+from talkconv.ops.gpu_steps import Sort
 
 REACHES = dict(
     forward=((31, 31), (127, 127), (2047, 2048)),
@@ -82,7 +83,7 @@ def called_and_ahead() -> list[tuple[str, tuple, tuple]]:
         *gpu_plans.forward(x, causal, x, torch.tensor([70, 3])),
         *gpu_plans.backward(x[0], x[0], packed, grads, None, ends),
     ):
-        if isinstance(launch, gpu_plans.Sort):
+        if isinstance(launch, Sort):
             continue
         call = launch.kernel.warmup(**launch.arguments, **launch.options, grid=(launch.programs,))
         of_call, ahead = call.src, source_of(launch)

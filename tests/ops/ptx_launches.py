@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from talkconv.ops import gpu_plans
+from talkconv.ops.gpu_steps import Launch
 from tests.cases import Case, make_case
 from tests.ops.compiler import compiling
 from tests.ops.ptx.machine import Machine, Memory
@@ -73,7 +74,7 @@ def run(call: Call, compiled: list[Compiled | None]) -> tuple[Tensor, ...]:
     return call.results
 
 
-def _launch(launch: gpu_plans.Launch, code: Compiled) -> None:
+def _launch(launch: Launch, code: Compiled) -> None:
     """Run one launch on the memory of its tensors and of nothing else."""
     values = [_argument(launch, path) for path in code.passed]
     contents = [_bytes_of(value) for value in values if isinstance(value, Tensor)]
@@ -90,7 +91,7 @@ def _launch(launch: gpu_plans.Launch, code: Compiled) -> None:
             content[:] = block
 
 
-def _argument(launch: gpu_plans.Launch, path: list) -> Any:
+def _argument(launch: Launch, path: list) -> Any:
     name, *places = path
     value = launch.arguments[name]
     for place in places:
@@ -128,7 +129,7 @@ def _compile(name: str) -> tuple[list[Compiled | None], ...]:
         return [] if kind == "constexpr" else [path]
 
     def compiled_step(step: Any) -> Compiled | None:
-        if not isinstance(step, gpu_plans.Launch):
+        if not isinstance(step, Launch):
             return None
         code = compile_ahead(step, "cuda", 80, 32)
         signature = source_of(step).signature

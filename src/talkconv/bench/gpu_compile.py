@@ -15,7 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from talkconv.bench.gpu_code import Code, read_code
-from talkconv.ops.gpu_plans import Launch
+from talkconv.ops.gpu_steps import Launch
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from talkconv.bench.data_sheets import A100, B200, H100, MI300X, Sheet
 from talkconv.bench.gpu_code import Code, Loop, Work
-from talkconv.ops.gpu_plans import Launch, Sort
+from talkconv.ops.gpu_steps import Launch, Sort
 
 # torch sorts 32-bit integers by 8 bits in each pass, and moves a 64-bit index with each of them.
 SORT_PASSES = 4

@@ -25,7 +25,7 @@ from talkconv.ops.checks import DTYPES
 if TYPE_CHECKING:
     from talkconv.bench.gpu_compile import Usage
     from talkconv.bench.gpu_estimate import Target
-    from talkconv.ops.gpu_plans import Launch, Sort
+    from talkconv.ops.gpu_steps import Launch, Sort
 
 TOKENS = 10_000
 # l_max and r_max: windows of 62, 254 and 4 095 tokens
@@ -121,7 +121,7 @@ def measured(target: "Target", call: Call) -> list[dict[str, Any]]:
     # Triton takes time to import, and the other commands do not need it.
     from talkconv.bench.gpu_compile import compile_ahead
     from talkconv.bench.gpu_estimate import bytes_of, seconds_of, work_of
-    from talkconv.ops.gpu_plans import Launch
+    from talkconv.ops.gpu_steps import Launch
 
     rows = []
     for step in call.steps:

@@ -7,17 +7,17 @@ be on the meta device: a plan can be compiled where no GPU is present.
 
 import math
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from talkconv.ops import gpu_backward, gpu_dense, gpu_direct, gpu_forward, gpu_offsets
+from talkconv.ops.gpu_sequences import Sequences
+from talkconv.ops.gpu_sizes import Sizes, sizes_of
+from talkconv.ops.gpu_steps import Launch, Sort
 from talkconv.ops.windows import scale_of
-
-# Positions have 32 bits in the kernels, with the reach of two windows added; addresses have 64.
-MOST_TOKENS = 2**30 - 2**10
 
 # Decoding steps of up to so many tokens are summed directly: running sums would need three kernels.
 FEW_TOKENS = 32
@@ -37,151 +37,6 @@ class Windows:
     r_max: int
     max_offset: float
     normalize: bool
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes into which kernels divide their work, for a dtype and the channels of a head.
-
-    A sequence must give the same bits wherever it stands, so nothing here depends on the batch or
-    on the length. Nothing is tuned at run time.
-    """
-
-    chunk: int  # tokens whose sums run in one program
-    step: int  # tokens that this program loads at a time
-    slab: int  # channels of this program
-    block: int  # tokens whose windows are read by one program
-    channels: int  # channels of one slice: 64 bytes of a row, if the head has as many
-    slices: int  # slices that a thread goes through
-    repair_block: int  # tokens that are summed again if one of their windows has a wild element
-    tile: int  # tokens that are loaded at a time where windows are summed directly
-    event_chunk: int  # sorted events that have one sum
-    event_chunks: int  # such sums of one program
-    event_channels: int  # channels of a program that reads events
-    event_block: int  # tokens whose events are walked through by one program
-    dense_block: int  # tokens of a program that multiplies with weights
-    dense_tile: int  # tokens of one product
-    dense_channels: int  # channels of one product
-
-    @property
-    def span(self) -> int:
-        """Return the channels of a program that reads windows."""
-        return self.channels * self.slices
-
-
-def sizes_of(dtype: torch.dtype, head_channels: int) -> Sizes:
-    rounded = 2 ** (head_channels - 1).bit_length()
-    channels = min(rounded, 64 // min(dtype.itemsize, 4))
-    return Sizes(
-        chunk=128,
-        step=16,
-        slab=256,
-        block=min(512 // channels * (4 // min(dtype.itemsize, 4)), 128),
-        channels=channels,
-        slices=min(64 // channels, rounded // channels),
-        repair_block=128,
-        tile=32,
-        event_chunk=32,
-        event_chunks=8,
-        event_channels=min(rounded, 64),
-        event_block=64,
-        dense_block=64,
-        # a larger product of float32 would take all registers of a thread
-        dense_tile=16 if dtype == torch.float32 else 32,
-        # tensor cores multiply no fewer channels at a time; more would spill registers
-        dense_channels=min(max(rounded, 16), 64),
-    )
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One kernel, how many programs of it, and all its arguments by name."""
-
-    kernel: Any
-    programs: int
-    arguments: dict[str, Any]
-    warps: int = 4
-    stages: int = 1
-    most_registers: int | None = None  # of a thread, on GPUs of NVIDIA; None leaves it to ptxas
-    options: dict[str, int | bool] = field(init=False)
-
-    def __post_init__(self) -> None:
-        # A product and a sum stay two roundings where the kernels do not ask for one: the variants
-        # of a kernel, with lengths or packed, would otherwise differ in the last bit.
-        options: dict[str, int | bool]
-        options = dict(num_warps=self.warps, num_stages=self.stages, enable_fp_fusion=False)
-        if self.most_registers is not None and torch.version.hip is None:
-            options["maxnreg"] = self.most_registers
-        object.__setattr__(self, "options", options)
-
-    def run(self) -> None:
-        """Launch the kernel on the current device and stream."""
-        if self.programs:
-            self.kernel[(self.programs,)](**self.arguments, **self.options)
-
-
-@dataclass(frozen=True)
-class Sort:
-    """Sorts keys along their last dimension; equal keys keep their order."""
-
-    keys: Tensor
-    sorted: Tensor
-    order: Tensor
-
-    @classmethod
-    def of(cls, keys: Tensor) -> "Sort":
-        return cls(keys, torch.empty_like(keys), keys.new_empty(keys.shape, dtype=torch.int64))
-
-    def run(self) -> None:
-        torch.sort(self.keys, dim=-1, stable=True, out=(self.sorted, self.order))
-
-
-@dataclass(frozen=True)
-class Sequences:
-    """The begins and ends of sequences, which are padded, with or without lengths, or packed."""
-
-    tokens: int  # rows of the results along time
-    count: int
-    lengths: Tensor | None
-    ends: Tensor | None
-    context: int = 0  # rows that x has more, in front of each sequence
-
-    @classmethod
-    def of(
-        cls, out: Tensor, lengths: Tensor | None, cu_seqlens: Tensor | None, context: int = 0
-    ) -> "Sequences":
-        tokens = out.shape[-2]
-        if tokens + context > MOST_TOKENS:
-            raise ValueError(
-                f"on a GPU x has at most {MOST_TOKENS} tokens along time, got {tokens + context}"
-            )
-        ends = None if cu_seqlens is None else _ends(cu_seqlens, tokens)
-        count = out.shape[0] if ends is None else ends.shape[0] - 1
-        return cls(tokens, count, None if lengths is None else lengths.contiguous(), ends, context)
-
-    def doubled(self) -> "Sequences":
-        """Return sequences that are twice as long."""
-        ends = None if self.ends is None else 2 * self.ends
-        return replace(self, tokens=2 * self.tokens, ends=ends)
-
-    def rows(self, unit: int) -> int:
-        """Return the rows of a table with one for every `unit` tokens of x.
-
-        Each sequence starts with a row of its own; packed, this is an upper bound, which needs no
-        look at the lengths.
-        """
-        if self.ends is not None:
-            return self.tokens // unit + self.count
-        return self.count * ((self.tokens + self.context) // unit + 1)
-
-    def slots(self, block: int) -> int:
-        """Return how many programs own one block of tokens each."""
-        if self.ends is not None:
-            return self.tokens // block + self.count
-        return self.count * (self.tokens // block + 1)
-
-    def arguments(self) -> dict[str, Any]:
-        return dict(lengths=self.lengths, ends=self.ends, tokens=self.tokens, sequences=self.count)
 
 
 def forward(
@@ -464,22 +319,6 @@ def _bits_of(value: float) -> int:
     """Return the bits of a float64, which the kernels turn back into one."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
     return bits
-
-
-def _ends(cu_seqlens: Tensor, tokens: int) -> Tensor:
-    """Return where sequences begin and end, from 0 to `tokens`, never falling: (S + 3,).
-
-    The first and the last one hold the rows that no sequence covers. Correct cu_seqlens leave both
-    empty; wrong ones cannot be reported without waiting for the GPU, but they must not lead outside
-    the tensors or leave a row of the results unwritten.
-    """
-    if cu_seqlens.shape[0] == 1 and tokens:
-        raise ValueError(
-            f"cu_seqlens must run from 0 to N = {tokens} (the rows of x), got 1 number; "
-            "for one sequence pass [0, N]"
-        )
-    inner = cu_seqlens.clamp(0, tokens).to(torch.int32).cummax(0).values
-    return torch.cat((inner.new_zeros(1), inner, inner.new_full((1,), tokens)))
 
 
 def _rows(name: str, tensor: Tensor | None) -> dict[str, Any]:
