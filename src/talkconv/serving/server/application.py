@@ -1,9 +1,8 @@
-"""The ASGI application: paths, headers, and how an error becomes an answer."""
+"""The ASGI application: paths, their handlers, and how an error becomes an answer."""
 
 import asyncio
 import contextlib
 import json
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -16,11 +15,15 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from talkconv.conventions import LANGUAGE_MODELLING, SUMMARIZATION, TRANSLATION
 from talkconv.serving.server.engine import WriteOptions
 from talkconv.serving.server.languages import language_name
+from talkconv.serving.server.middleware import (
+    AnsweredFailures,
+    CountedRequests,
+    SecurityHeaders,
+)
 from talkconv.serving.server.openapi import Operation, openapi, openapi_page
 from talkconv.serving.server.page import page, page_files
 from talkconv.serving.server.problem import Problem
@@ -37,18 +40,9 @@ from talkconv.serving.server.request_models import (
 from talkconv.serving.server.service import Service, drawn_seed
 
 Handler = Callable[[Request], Awaitable[Response]]
-_LOG = logging.getLogger("talkconv.serve")
 # the path of each task
 PATHS = {TRANSLATION: "/translate", SUMMARIZATION: "/summarize", LANGUAGE_MODELLING: "/complete"}
-_HEADERS = {
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-    b"x-frame-options": b"DENY",
-    b"content-security-policy": (
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        b"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-}
+_COUNTED_PATHS = {*PATHS.values(), "/", "/stream", "/windows", "/languages", "/health"}
 
 
 class Application:
@@ -66,7 +60,8 @@ class Application:
 
     def asgi(self) -> Starlette:
         """Return the application that a server such as uvicorn runs."""
-        middleware = [Middleware(_Headers), Middleware(_Counted, service=self.service)]
+        counted = Middleware(CountedRequests, metrics=self.service.metrics, paths=_COUNTED_PATHS)
+        middleware = [Middleware(SecurityHeaders), counted]
         if self.settings.allow_origin is not None:
             origins = [self.settings.allow_origin]
             middleware.append(
@@ -74,7 +69,7 @@ class Application:
                     CORSMiddleware, allow_origins=origins, allow_headers=["*"], max_age=86_400
                 )
             )
-        middleware.append(Middleware(_Failures))
+        middleware.append(Middleware(AnsweredFailures))
         return Starlette(
             routes=self._routes(),
             middleware=middleware,
@@ -285,76 +280,6 @@ class Application:
             ),
         ]
         return openapi(f"talkconv: {self.service.engine.card.recipe}", operations)
-
-
-class _Headers:
-    """Adds the headers that keep a browser from doing more than the page needs."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS.items()]
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
-
-
-class _Counted:
-    """Counts requests by path and status, and how long they take."""
-
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self.app = app
-        self.metrics = service.metrics
-        self.known = {*PATHS.values(), "/", "/stream", "/windows", "/languages", "/health"}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        began, status = time.monotonic(), 0
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        # a client chooses the path, and must not fill the memory with new ones
-        path = scope["path"] if scope["path"] in self.known else "other"
-        try:
-            await self.app(scope, receive, send_and_note)
-        finally:
-            self.metrics.requests.labels(path, str(status)).inc()
-            self.metrics.seconds.labels(path).observe(time.monotonic() - began)
-
-
-class _Failures:
-    """Answers a request whose handler failed, so that it gets the headers and is counted.
-
-    Starlette's own handler of all exceptions stands outside of every other middleware.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_begun = False
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_and_note)
-        except Exception as error:
-            if has_begun or scope["type"] != "http":
-                raise
-            _LOG.error("a request failed", exc_info=error)
-            answer = JSONResponse({"error": "the server failed; its log says why"}, 500)
-            await answer(scope, receive, send)
 
 
 # nginx buffers answers without the second one, and passes them on when they are complete
