@@ -35,7 +35,7 @@ ROADS = {
     "multi30k_de_en": (write_pairs, ["data.vocabulary=60", "model.encoder_l_max=[2]"], "Ein Hund."),
     "multi30k_en_de": (write_segmented, ["model.encoder_l_max=[2]"], "the dog runs ."),
     "descriptions": (write_summaries, ["data.vocabulary=60", "model.encoder_l_max=[2]"], TALK[0]),
-    "wikitext2": (write_text, ["data.block=8"], "one two"),
+    "wikitext2": (write_text, ["data.block=8", "model.adaptive_cutoffs=[4]"], "one two"),
 }
 SCORES = {
     "multi30k_de_en": "BLEU",
