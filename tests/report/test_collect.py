@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from talkconv.evaluation.score_report import outputs_path
 from talkconv.report.collect import collect, is_run, summary_of
 from talkconv.report.kept_run import read_kept
 from talkconv.report.outcome import Outcome, write_outcome
@@ -16,6 +17,8 @@ def test_what_is_kept_is_small_and_reads_back(workplace, tmp_path):
     assert found.score("test", SCORE)["interval"] is not None
     assert [point.tokens for point in found.curve()] == sorted(p.tokens for p in found.curve())
     assert found.recipe["training"]["max_steps"] == 12
+    outputs = outputs_path(run, "test").read_text()
+    assert outputs_path(tmp_path / "tiny-talk", "test").read_text() == outputs != ""
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 50_000
     assert not list(tmp_path.rglob("*.safetensors"))
 

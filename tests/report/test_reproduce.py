@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import threading
 import time
@@ -83,6 +84,13 @@ def test_a_run_that_was_scored_before_its_baseline_is_compared_later(root):
     assert go(root, children) == []
     assert read_evaluations(root / "runs" / "tiny-attention")["test"]["comparisons"]
     assert ("tune", "runs/tiny-attention") not in children.commands()
+
+
+def test_a_run_is_compared_with_a_baseline_of_another_machine(root):
+    assert go(root, Here(), ["tiny-talk"]) == []
+    shutil.rmtree(root / "runs" / "tiny-talk")
+    assert go(root, Here(), ["tiny-attention"]) == []
+    assert read_evaluations(root / "runs" / "tiny-attention")["test"]["comparisons"]
 
 
 def test_a_run_that_diverges_is_said_so_and_not_tried_again(root):

@@ -7,9 +7,9 @@ from typing import Any
 from rich.console import Console
 
 from talkconv.evaluation.evaluate_files import evaluate_files
-from talkconv.evaluation.evaluate_run import evaluate_run, report_path
+from talkconv.evaluation.evaluate_run import evaluate_run
 from talkconv.evaluation.protocols import RAW_PROTOCOLS
-from talkconv.evaluation.score_report import ScoreReport
+from talkconv.evaluation.score_report import ScoreReport, report_path
 from talkconv.messages import one_message
 from talkconv.runs.find_network import find_network
 

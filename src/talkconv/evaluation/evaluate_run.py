@@ -21,7 +21,12 @@ from talkconv.evaluation.evaluate_files import lines_of
 from talkconv.evaluation.metric import Metric, Score, score
 from talkconv.evaluation.protocols import metrics_of
 from talkconv.evaluation.rouge import BY_SENTENCES, RougeMetric, rouge_metrics
-from talkconv.evaluation.score_report import ScoreReport, paper_scores
+from talkconv.evaluation.score_report import (
+    ScoreReport,
+    outputs_path,
+    paper_scores,
+    report_path,
+)
 from talkconv.evaluation.significance import Comparison, paired_bootstrap
 from talkconv.evaluation.stream_blocks import Perplexity, words_of_lines
 from talkconv.files import write_text
@@ -30,8 +35,6 @@ from talkconv.machine import describe_machine
 from talkconv.messages import can_redraw
 from talkconv.runs.card import RunCard
 from talkconv.runs.generation_settings import GenerationSettings
-
-EVALUATION = "evaluation"
 
 
 class EvaluatedRun(Protocol):
@@ -99,7 +102,7 @@ def evaluate_run(
         lines = _Lines(run, outputs, references, baseline)
         scores, comparisons = lines.scores(), lines.comparisons()
         text = "".join(f"{output.text}\n" for output in outputs)
-        write_text(folder / EVALUATION / f"{split}.hypotheses", text)
+        write_text(outputs_path(folder, split), text)
     about["seconds"] = round(time.perf_counter() - started, 3)
     title = f"{run.card.recipe}, {run.weights.name}, {split}"
     report = ScoreReport(title, scores, paper_scores(run.card.paper), comparisons, about)
@@ -116,11 +119,6 @@ def _write_model_card(run: EvaluatedRun, split: str, scores: Sequence[Score]) ->
     from talkconv.runs.model_card import write_scores
 
     write_scores(run.weights, run.card, split, {each.name: each.value for each in scores})
-
-
-def report_path(folder: Path, split: str, *, streaming: bool = False) -> Path:
-    """Return the file of a run's scores. Scores of one stream have a file of their own."""
-    return folder / EVALUATION / f"{split}{'.streaming' if streaming else ''}.json"
 
 
 def _generate(

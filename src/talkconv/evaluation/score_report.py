@@ -1,4 +1,4 @@
-"""A report of scores with their signatures, as a table and as JSON."""
+"""A report of scores with their signatures, as a table and as JSON, and its place in a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,6 +11,8 @@ from talkconv.evaluation.metric import CONFIDENCE, Score
 from talkconv.evaluation.significance import Comparison
 from talkconv.files import write_json
 
+# the folder in a run that has its reports and outputs
+EVALUATION = "evaluation"
 # the names of the paper's scores in recipes -> our names
 PAPER_NAMES = {
     "tokenized_bleu": "BLEU, tokenized",
@@ -21,6 +23,16 @@ PAPER_NAMES = {
     "rougeL": "ROUGE-L, sentences F1",
     "perplexity": "perplexity per word",
 }
+
+
+def report_path(run: Path, split: str, *, streaming: bool = False) -> Path:
+    """Return the file of a run's scores. Scores of one stream have a file of their own."""
+    return run / EVALUATION / f"{split}{'.streaming' if streaming else ''}.json"
+
+
+def outputs_path(run: Path, split: str) -> Path:
+    """Return the file of the outputs that a run's scores were computed from."""
+    return run / EVALUATION / f"{split}.hypotheses"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from talkconv.data.prepared import CARD as DATA_CARD
+from talkconv.evaluation.score_report import outputs_path, report_path
 from talkconv.files import write_json
-from talkconv.report.kept_run import EVALUATION, SPEED, SUMMARY, read_evaluations
+from talkconv.report.kept_run import SPEED, SUMMARY, read_evaluations
 from talkconv.report.outcome import read_outcome
 from talkconv.runs.card import CARD, RunCard
 from talkconv.runs.checkpoints import checkpoints_of
@@ -24,7 +25,10 @@ def collect(run: Path, kept: Path) -> None:
         if (run / name).is_file():
             shutil.copyfile(run / name, kept / name)
     for split, evaluation in read_evaluations(run).items():
-        write_json(kept / EVALUATION / f"{split}.json", _without_paths(evaluation, run))
+        write_json(report_path(kept, split), _without_paths(evaluation, run))
+        # With its outputs, later runs can be compared with this one when its network is gone.
+        if outputs_path(run, split).is_file():
+            shutil.copyfile(outputs_path(run, split), outputs_path(kept, split))
     # The summary is written last, because a folder without it does not count as a run.
     write_json(kept / SUMMARY, summary_of(run))
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from talkconv.evaluation.score_report import outputs_path
 from talkconv.report.plan import PlannedRun, Table
 
 
@@ -35,11 +36,14 @@ def tune_command(table: Table, run: PlannedRun) -> list[str]:
 
 
 def evaluate_command(
-    table: Table, run: PlannedRun, split: str, *, compare: bool = True
+    table: Table, run: PlannedRun, split: str, *, baselines: str | None = "runs"
 ) -> list[str]:
-    """Return the command that scores a run, and compares its outputs with those of the baseline."""
+    """Return the command that scores a run, and compares its outputs with those of the baseline.
+
+    The run of the baseline lies in the folder `baselines`. With None, nothing is compared.
+    """
     words = ["talkconv", "evaluate", f"runs/{run.name}", "--split", split]
     baseline = table.baseline_of(run)
-    if compare and baseline is not None:
-        words += ["--baseline", f"runs/{baseline.name}/evaluation/{split}.hypotheses"]
+    if baselines is not None and baseline is not None:
+        words += ["--baseline", str(outputs_path(Path(baselines) / baseline.name, split))]
     return words

@@ -1,4 +1,4 @@
-"""The files that results/runs keeps of a run: recipe, log, scores, speed and windows.
+"""The files that results/runs keeps of a run: recipe, log, scores, outputs, speed and windows.
 
 These files are small enough for a repository, and the page is made from them alone.
 """
@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from talkconv.evaluation.score_report import EVALUATION
 from talkconv.training.log_file import read_log
 from talkconv.training.recipe import read_toml
 from talkconv.training.resumed_recipe import RECIPE
 
-SUMMARY, SPEED, WINDOWS, EVALUATION = "summary.json", "speed.json", "windows.json", "evaluation"
+# the folder of the kept runs among the results
+RUNS = "runs"
+SUMMARY, SPEED, WINDOWS = "summary.json", "speed.json", "windows.json"
 
 
 class Point(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any
 from talkconv.files import write_text
 from talkconv.report.commands import commands_of, prepare_command
 from talkconv.report.curves import Curve, draw_curves
-from talkconv.report.kept_run import KeptRun, read_kept
+from talkconv.report.kept_run import RUNS, KeptRun, read_kept
 from talkconv.report.plan import Plan, Table, Windows
 from talkconv.report.score_tables import markdown_table, score_table
 from talkconv.report.window_pictures import draw_reach, draw_sentence, draw_talk
 
-PAGE, NOTES, PICTURES, RUNS = "README.md", "notes", "pictures", "runs"
+PAGE, NOTES, PICTURES = "README.md", "notes", "pictures"
 
 
 def write_page(plan: Plan, results: Path) -> Path:

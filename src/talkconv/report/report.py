@@ -6,8 +6,8 @@ from pathlib import Path
 
 from talkconv.files import write_json
 from talkconv.report.collect import collect, is_run, summary_of
-from talkconv.report.kept_run import SPEED, WINDOWS
-from talkconv.report.page import RUNS, write_page
+from talkconv.report.kept_run import RUNS, SPEED, WINDOWS
+from talkconv.report.page import write_page
 from talkconv.report.plan import Plan, Windows
 from talkconv.report.speed import write_speed
 from talkconv.report.window_statistics import measure_windows, weights_name

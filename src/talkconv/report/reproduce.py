@@ -6,6 +6,7 @@ slow each other down on two cores. Several such commands may run at once, becaus
 while a command works on it.
 """
 
+import os
 import signal
 import threading
 from collections import Counter
@@ -19,6 +20,7 @@ from typing import Any
 from rich.console import Console
 
 from talkconv.data.prepared import CARD as DATA_CARD
+from talkconv.evaluation.score_report import outputs_path
 from talkconv.machine import describe_machine
 from talkconv.messages import did_you_mean, one_message
 from talkconv.report.children import Children, Stopped
@@ -29,7 +31,7 @@ from talkconv.report.commands import (
     train_command,
     tune_command,
 )
-from talkconv.report.kept_run import read_evaluations
+from talkconv.report.kept_run import RUNS, read_evaluations
 from talkconv.report.locks import locked
 from talkconv.report.outcome import Outcome, read_outcome, write_outcome
 from talkconv.report.plan import PLAN, Plan, PlannedRun, Table, read_plan
@@ -106,14 +108,23 @@ class Workshop:
 
     def _evaluate(self, table: Table, run: PlannedRun, split: str, lock: int) -> None:
         """Score a run. If its baseline was scored since then, compare the run with it."""
-        baseline = table.baseline_of(run)
-        compare = (
-            baseline is not None
-            and (self.run(baseline.name) / "evaluation" / f"{split}.hypotheses").is_file()
-        )
+        baselines = self._baselines(table, run, split)
         known = read_evaluations(self.run(run.name)).get(split)
-        if known is None or (compare and not known["comparisons"]):
-            self._call(evaluate_command(table, run, split, compare=compare), run.name, lock)
+        if known is None or (baselines is not None and not known["comparisons"]):
+            words = evaluate_command(table, run, split, baselines=baselines)
+            self._call(words, run.name, lock)
+
+    def _baselines(self, table: Table, run: PlannedRun, split: str) -> str | None:
+        """Return the folder of runs, as seen from `root`, that has the outputs of the baseline.
+
+        Outputs that results/runs kept serve as well as those of a run on this machine.
+        """
+        baseline = table.baseline_of(run)
+        if baseline is None:
+            return None
+        folders = [os.path.relpath(each, self.root) for each in (self.run(""), self.results / RUNS)]
+        places = [outputs_path(self.root / each / baseline.name, split) for each in folders]
+        return next((each for each, at in zip(folders, places, strict=True) if at.is_file()), None)
 
     def _call(
         self,
