@@ -207,6 +207,19 @@ def test_autocast(kind, r_max):
 
 
 @every_mixer
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")
+def test_a_stream_under_autocast(kind):
+    mixer = random_mixer(kind)
+    x = random_tokens(2, 9)
+    state, parts = mixer.empty_state(2), []
+    with no_onednn(), torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        for tokens in x.bfloat16().split([4, 1, 4], dim=1):
+            out, state = mixer(tokens, state=state)
+            parts.append(out.float())
+    assert_same(torch.cat(parts, dim=1), mixer(x), 1e-1)
+
+
+@every_mixer
 @both_sides
 def test_compiles_without_a_break(kind, r_max):
     mixer = random_mixer(kind, r_max=r_max)

@@ -96,7 +96,7 @@ def test_fsdp_needs_torchrun(request_for):
 
 @pytest.mark.slow
 def test_bf16_trains_like_fp32(request_for, tmp_path):
-    request = request_for(model=dict(dropout=0.0))
+    request = request_for(model=dict(dropout=0.0), training=dict(validate_by="bleu"))
     run(request)
     words = ["train", request.recipe, "training.precision=bf16", "--data", request.data]
     done = subprocess.run(

@@ -107,7 +107,8 @@ class TaLKConv(Mixer):
     def _step(
         self, x: Tensor, padding_mask: Tensor | None, state: TaLKState
     ) -> tuple[Tensor, TaLKState]:
-        x = zero_padding(x, padding_mask)
+        # autocast gives x in half precision, and states have the precision of the parameters
+        x = zero_padding(x, padding_mask).to(state.tokens.dtype)
         left, _ = self.offsets(x)
         return talk_conv_step(x, left, state, normalize=self.normalize)
 
