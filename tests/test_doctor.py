@@ -39,6 +39,12 @@ def test_doctor_names_the_kernel(monkeypatch):
     assert doctor.results_of_kernel() == {}
 
 
+@pytest.mark.parametrize(("has", "said"), [(True, "trains faster"), (False, "is slow")])
+def test_doctor_says_whether_bf16_pays(monkeypatch, has, said):
+    monkeypatch.setattr(doctor, "has_bfloat16", lambda: has)
+    assert said in doctor.findings()["bfloat16"]
+
+
 def test_doctor_survives_a_kernel_that_needs_what_torch_brings(monkeypatch):
     def find_kernel():
         raise OSError("libgomp.so.1: cannot open shared object file")

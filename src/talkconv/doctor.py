@@ -23,7 +23,7 @@ from rich.table import Table
 
 import talkconv
 from talkconv.installing import install_command, reinstall_command
-from talkconv.machine import processor_name
+from talkconv.machine import has_bfloat16, processor_name
 from talkconv.ops import library
 
 # A small example worked out by hand: each window is a token and half of each neighbour.
@@ -69,6 +69,7 @@ def findings() -> dict[str, str]:
         "torch": _torch(),
         "processor": f"{processor_name()}, {os.cpu_count()} cores",
         "CPU kernel": _cpu_kernel(),
+        "bfloat16": _bfloat16(),
         "Triton": _version("triton") or "not installed",
     }
 
@@ -159,6 +160,12 @@ def _torch() -> str:
         if build.get(name):
             return f"{build['__version__']}, built for {name.upper()} {build[name]}"
     return f"{build['__version__']}, built without CUDA and HIP"
+
+
+def _bfloat16() -> str:
+    if has_bfloat16():
+        return "the processor multiplies it; training.precision=bf16 trains faster than fp32"
+    return "the processor does not multiply it; on this CPU, training.precision=bf16 is slow"
 
 
 def _cpu_kernel() -> str:

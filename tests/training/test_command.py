@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from talkconv.training import fit
+from talkconv.training.progress import Progress
 from talkconv.training.request import Request
 from tests.training.cases import cli, losses, run, stop_at
 
@@ -87,6 +89,18 @@ def test_fp16_needs_a_gpu(request_for):
         pytest.skip("there is a GPU here")
     with pytest.raises(ValueError, match="'fp16' needs a GPU, and this machine has none"):
         run(request_for(training=dict(precision="fp16")))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU multiplies bfloat16")
+def test_slow_bf16_is_said(request_for, monkeypatch):
+    monkeypatch.setattr(fit, "has_bfloat16", lambda: False)
+    monkeypatch.setattr(fit.RunTrainer, "go", lambda *_: Progress(step=2))
+    request = request_for(training=dict(max_steps=2))
+    place = ["--data", request.data, "--out", request.out]
+    _, said = cli(request.recipe, *place, "training.precision=bf16")
+    assert "bf16' is slower than fp32 here" in said
+    _, said = cli(request.recipe, *place[:-1], f"{request.out}-2")
+    assert "slower" not in said
 
 
 def test_fsdp_needs_torchrun(request_for):

@@ -6,6 +6,7 @@ from transformers import set_seed
 from transformers.utils.logging import disable_progress_bar
 
 from talkconv.data.batching import Batches, examples_of
+from talkconv.machine import has_bfloat16
 from talkconv.models import (
     TaLKConvConfig,
     TaLKConvForCausalLM,
@@ -25,6 +26,7 @@ from talkconv.training.progress import Progress
 from talkconv.training.recipe import Recipe
 from talkconv.training.record import Record
 from talkconv.training.trainer import RunTrainer
+from talkconv.training.training_settings import Precision
 from talkconv.training.validate import Validation
 
 
@@ -95,6 +97,11 @@ def _trainer(plan: Plan, told: RunArguments, record: Record, interrupt: Interrup
         f"{len(examples.lengths[0]):,} rows in {len(batches):,} batches an epoch, "
         f"from step {plan.progress.step} to {settings.max_steps}"
     )
+    if not _is_fast(settings.precision):
+        record.say(
+            "training.precision = 'bf16' is slower than fp32 here, because this processor has no "
+            "instructions for bfloat16"
+        )
     return RunTrainer(
         model=model,
         settings=settings,
@@ -105,6 +112,11 @@ def _trainer(plan: Plan, told: RunArguments, record: Record, interrupt: Interrup
         record=record,
         interrupt=interrupt,
     )
+
+
+def _is_fast(precision: Precision) -> bool:
+    """Return whether this machine can multiply in a precision and does not have to emulate it."""
+    return precision != "bf16" or torch.cuda.is_available() or has_bfloat16()
 
 
 def _check_machine(recipe: Recipe) -> None:
