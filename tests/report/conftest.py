@@ -1,5 +1,6 @@
 import pytest
 
+from talkconv.report import page
 from talkconv.report.report import report
 from tests.report.cases import prepare, read_plan, train, write_plan
 
@@ -25,3 +26,10 @@ def reported(workplace, tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     report(read_plan(workplace / "plan.toml"), [workplace / "runs"], results)
     return results
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Let pages be written without their pictures, which take seconds to draw."""
+    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
+        monkeypatch.setattr(page, name, lambda *_: True)

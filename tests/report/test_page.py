@@ -3,7 +3,6 @@ import shutil
 from dataclasses import replace
 
 from talkconv.files import write_text
-from talkconv.report import page
 from talkconv.report.page import write_page
 from tests.report.cases import read_plan
 
@@ -49,22 +48,31 @@ def test_the_commands_are_those_of_the_plan(workplace, tmp_path):
     assert "talkconv evaluate runs/tiny-talk-seed2 --split test\n" in text
 
 
-def test_the_network_that_was_scored_is_named(workplace, reported, tmp_path, monkeypatch):
+def test_runs_of_other_settings_are_named(workplace, reported, tmp_path, no_pictures):
+    shutil.copytree(reported / "runs", tmp_path / "runs")
+    plan = read_plan(workplace / "plan.toml")
+    assert "other settings" not in write_page(plan, tmp_path).read_text()
+    (table,) = plan.tables
+    changed = [*table.overrides, "training.clip=0.5", "training.precision=bf16"]
+    text = write_page(replace(plan, tables=[replace(table, overrides=changed)]), tmp_path)
+    assert (
+        "Trained with other settings than the commands have: "
+        "tiny-talk (training.clip = 0.0, training.precision = fp32), " in text.read_text()
+    )
+
+
+def test_the_network_that_was_scored_is_named(workplace, reported, tmp_path, no_pictures):
     shutil.copytree(reported / "runs", tmp_path / "runs")
     path = tmp_path / "runs" / "tiny-talk" / "evaluation" / "test.json"
     path.write_text(path.read_text().replace('"model": "best"', '"model": "averaged"'))
-    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
-        monkeypatch.setattr(page, name, lambda *_: True)
     text = write_page(read_plan(workplace / "plan.toml"), tmp_path).read_text()
     assert "the mean for tiny-talk." in text
 
 
 def test_the_length_penalties_that_were_chosen_are_named(
-    workplace, reported, tmp_path, monkeypatch
+    workplace, reported, tmp_path, no_pictures
 ):
     shutil.copytree(reported / "runs", tmp_path / "runs")
-    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
-        monkeypatch.setattr(page, name, lambda *_: True)
     plan = read_plan(workplace / "plan.toml")
     assert "length penalty" not in write_page(plan, tmp_path).read_text()
     tables = [replace(table, length_penalties=(1.0, 1.2)) for table in plan.tables]

@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from talkconv.cli import app
-from talkconv.report import page
 from talkconv.report import reproduce as module
 from talkconv.report.children import Children, Stopped
 from talkconv.report.kept_run import read_evaluations, read_kept
@@ -41,10 +40,8 @@ class Here(Children):
 
 
 @pytest.fixture
-def root(tmp_path, monkeypatch):
+def root(tmp_path, monkeypatch, no_pictures):
     monkeypatch.chdir(tmp_path)
-    for name in ("draw_curves", "draw_reach", "draw_sentence", "draw_talk"):
-        monkeypatch.setattr(page, name, lambda *_: True)
     write_plan(tmp_path)
     prepare(tmp_path)
     return tmp_path

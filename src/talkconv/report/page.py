@@ -9,6 +9,7 @@ from talkconv.files import write_text
 from talkconv.report.commands import commands_of, prepare_command
 from talkconv.report.curves import Curve, draw_curves
 from talkconv.report.kept_run import RUNS, KeptRun, read_kept
+from talkconv.report.other_settings import other_settings
 from talkconv.report.plan import Plan, Table, Windows
 from talkconv.report.score_tables import markdown_table, score_table
 from talkconv.report.window_pictures import draw_reach, draw_sentence, draw_talk
@@ -49,7 +50,7 @@ def _table_section(
     if draw_curves(curves, results / PICTURES / f"{table.name}-curves"):
         parts.append(_picture(f"{table.name}-curves", f"Learning curves. {table.title}"))
     parts += [_sources(table), _provenance([runs[run.name] for run in table.runs()])]
-    return [*parts, _commands(table)]
+    return [*parts, _other_settings(table, runs), _commands(table)]
 
 
 def _protocol(table: Table, runs: Mapping[str, KeptRun]) -> str:
@@ -141,6 +142,15 @@ def _machines(machines: Sequence[Mapping[str, Any]]) -> str:
 
 def _either(values: Iterable[Any]) -> str:
     return ", ".join(sorted({str(value) for value in values}))
+
+
+def _other_settings(table: Table, runs: Mapping[str, KeptRun]) -> str:
+    """Name the runs that the commands would not train again as they were."""
+    found = {run.name: other_settings(run, runs[run.name]) for run in table.runs()}
+    named = [f"{name} ({', '.join(each)})" for name, each in found.items() if each]
+    if not named:
+        return ""
+    return f"Trained with other settings than the commands have: {', '.join(named)}."
 
 
 def _commands(table: Table) -> str:
