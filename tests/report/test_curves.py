@@ -1,5 +1,8 @@
 import xml.etree.ElementTree as ElementTree
 
+import pytest
+
+from talkconv.report import curves
 from talkconv.report.curves import Curve, draw_curves
 from talkconv.report.kept_run import KeptRun
 from tests.report.cases import kept
@@ -24,6 +27,21 @@ def test_rows_without_a_run_are_left_out(tmp_path):
     assert draw_curves([Curve("A", [kept()]), Curve("B", [KeptRun("b")])], tmp_path / "p")
     assert not draw_curves([Curve("B", [KeptRun("b")])], tmp_path / "nothing")
     assert not (tmp_path / "nothing.svg").exists()
+
+
+@pytest.mark.parametrize("label", ["short", "a label that would cover the curves below it " * 3])
+def test_the_legend_covers_no_axis(label, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(curves, "save", lambda figure, path: drawn.append(figure))
+    draw_curves([Curve(label, [kept()]), Curve("B", [kept("b", 30.0)])], tmp_path / "p")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    panel = figure.axes[-1]
+    legend = figure.legends[0] if figure.legends else panel.get_legend()
+    place = legend.get_window_extent()
+    assert place.x0 > panel.bbox.x0
+    assert place.x1 <= figure.bbox.x1
+    assert bool(figure.legends) == (place.x0 > panel.bbox.x1) == (label != "short")
 
 
 def test_the_same_numbers_give_the_same_file(tmp_path):

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from talkconv.report.drawing import STYLES, new_figure, save, style
 from talkconv.report.kept_run import KeptRun
 
+# Longer labels would cover the curves, so that their legend stands beside the panels, wrapped.
+_SHORT, _WRAPPED = 40, 34
 _AXES = {"bleu": "BLEU", "rouge": "ROUGE", "perplexity": "perplexity"}
 
 
@@ -27,19 +30,26 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> bool:
     if not drawn:
         return False
     timed = all(_tokens_per_second(curve) for curve in drawn)
-    figure = new_figure(11 if timed else 6.5, 4.6)
+    labels = [fill(curve.label, _WRAPPED) for curve in drawn]
+    beside = any(len(label) > _SHORT for label in labels)
+    figure = new_figure((11 if timed else 6.5) + 4 * beside, 4.6)
     with style():
         panels = figure.subplots(1, 2 if timed else 1, sharey=True, squeeze=False)[0]
-        for index, curve in enumerate(drawn):
-            _draw(curve, panels, STYLES[index % len(STYLES)])
+        for index, (curve, label) in enumerate(zip(drawn, labels, strict=True)):
+            _draw(curve, label, panels, STYLES[index % len(STYLES)])
         metric = next(run.metric for curve in drawn for run in curve.runs if run.curve())
-        _label(panels, metric, [curve.label for curve in drawn])
+        _label(panels, metric)
+        if beside:
+            figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+        else:
+            best = "upper right" if metric == "perplexity" else "lower right"
+            panels[-1].legend(loc=best, frameon=False)
         save(figure, path)
     return True
 
 
-def _draw(curve: Curve, panels: Any, look: dict[str, Any]) -> None:
-    label: str | None = curve.label
+def _draw(curve: Curve, name: str, panels: Any, look: dict[str, Any]) -> None:
+    label: str | None = name
     for run in curve.runs:
         points = run.curve()
         values = [point.value for point in points]
@@ -56,7 +66,7 @@ def _tokens_per_second(curve: Curve) -> float | None:
     return next((float(speed) for speed in speeds if speed), None)
 
 
-def _label(panels: Any, metric: str, labels: Sequence[str]) -> None:
+def _label(panels: Any, metric: str) -> None:
     names = ["target tokens of training, in millions", "minutes of training on one core"]
     for panel, name in zip(panels, names, strict=False):
         panel.set_xlabel(name)
@@ -69,5 +79,3 @@ def _label(panels: Any, metric: str, labels: Sequence[str]) -> None:
         panels[0].yaxis.set_minor_formatter("{x:.0f}")
     else:
         panels[0].set_ylim(bottom=0)
-    best = "upper right" if metric == "perplexity" else "lower right"
-    panels[-1].legend(loc=best, frameon=False)
