@@ -30,8 +30,8 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> bool:
     if not drawn:
         return False
     timed = all(_tokens_per_second(curve) for curve in drawn)
-    labels = [fill(curve.label, _WRAPPED) for curve in drawn]
-    beside = any(len(label) > _SHORT for label in labels)
+    beside = any(len(curve.label) > _SHORT for curve in drawn)
+    labels = [fill(curve.label, _WRAPPED) if beside else curve.label for curve in drawn]
     figure = new_figure((11 if timed else 6.5) + 4 * beside, 4.6)
     with style():
         panels = figure.subplots(1, 2 if timed else 1, sharey=True, squeeze=False)[0]
