@@ -189,7 +189,8 @@ class NetworkSettings:
         if any(begin >= end for begin, end in itertools.pairwise(ends)):
             raise ValueError(
                 "adaptive_cutoffs must rise from above 0 to below "
-                f"vocab_size={self.vocab_size}, got {self.adaptive_cutoffs}"
+                f"vocab_size={self.vocab_size}, got {self.adaptive_cutoffs}: choose smaller ones, "
+                "or leave them out, as small vocabularies need none"
             )
         if self.has_encoder:
             raise ValueError(
