@@ -47,6 +47,14 @@ def root(tmp_path, monkeypatch, no_pictures):
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def same_signals():
+    """Undo what the command does to a signal of this process."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
 def shop_in(root, children):
     return Workshop(root, root / "raw", root / "plan.toml", root / "results", children)
 
@@ -141,10 +149,8 @@ def test_ctrl_c_stops_the_children_and_is_said(root, monkeypatch):
     monkeypatch.setattr(module, "Children", Waiting)
     monkeypatch.setattr(module, "Workshop", lambda *places: shop_in(root, Waiting()), raising=True)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    before = signal.getsignal(signal.SIGTERM)
     timer.start()
     answer = CliRunner().invoke(app, ["reproduce", "raw", "--plan", "plan.toml", "--jobs", "2"])
-    signal.signal(signal.SIGTERM, before)
     assert answer.exit_code == 130
     assert "the same command goes on from here" in answer.stderr
     assert stopped
@@ -158,12 +164,21 @@ def test_ctrl_c_stops_the_children_and_is_said(root, monkeypatch):
     ],
 )
 def test_mistakes_are_one_message(root, words, message):
-    before = signal.getsignal(signal.SIGTERM)
     answer = CliRunner().invoke(app, ["reproduce", "raw", *words])
-    signal.signal(signal.SIGTERM, before)
     assert answer.exit_code == 1
     assert message in answer.stderr
     assert "Traceback" not in answer.output
+
+
+def test_a_table_that_averages_more_checkpoints_than_there_are_is_refused(root):
+    # the tiny recipe saves four checkpoints and keeps three
+    write_plan(root, average=4)
+    answer = CliRunner().invoke(app, ["reproduce", "raw", "--plan", "plan.toml"])
+    assert answer.exit_code == 1
+    assert "average = 4 of table 'tiny' must be at most" in answer.stderr.replace("\n", " ")
+    assert "tiny-talk keeps, 3: it saves one every 3 of 12 steps" in answer.stderr.replace(
+        "\n", " "
+    )
 
 
 def test_outcomes_read_back(tmp_path):

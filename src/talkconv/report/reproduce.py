@@ -37,6 +37,7 @@ from talkconv.report.outcome import Outcome, read_outcome, write_outcome
 from talkconv.report.plan import PLAN, Plan, PlannedRun, Table, read_plan
 from talkconv.runs.card import RunCard
 from talkconv.training.command import DIVERGED
+from talkconv.training.recipe import read_recipe
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,18 @@ def reproduce(shop: Workshop, plan: Plan, names: Sequence[str], jobs: int) -> li
     return errors
 
 
+def check_average(table: Table, run: PlannedRun) -> None:
+    """Raise a ValueError if a run will not keep as many checkpoints as its table averages."""
+    training = read_recipe(run.recipe, run.overrides).training
+    kept = min(training.keep, -(-training.max_steps // training.save_every))
+    if table.average > kept:
+        raise ValueError(
+            f"average = {table.average} of table {table.name!r} must be at most the number of "
+            f"checkpoints that {run.name} keeps, {kept}: it saves one every {training.save_every} "
+            f"of {training.max_steps} steps, and keeps the last {training.keep}"
+        )
+
+
 def _all_of(work: Sequence[Callable[[], None]], jobs: int, shop: Workshop) -> list[str]:
     """Do all tasks, `jobs` at a time. After Ctrl-C, the running ones save their work and end."""
     errors = []
@@ -205,6 +218,10 @@ def reproduce_command(
         for name in only:
             if name not in known:
                 raise ValueError(f"no run is called {name!r}: {did_you_mean(name, known)}")
+        for table in found.tables:
+            for run in table.runs():
+                if run.name in (only or known):
+                    check_average(table, run)
         shop = Workshop(root.resolve(), raw.resolve(), plan.resolve(), results.resolve())
         errors = reproduce(shop, found, only or known, jobs)
         if errors:
