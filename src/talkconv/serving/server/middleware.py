@@ -1,4 +1,4 @@
-"""What every request passes on its way to a handler: headers, counts, and answers to failures."""
+"""The middleware of the server: it sets headers, counts requests, and answers failures."""
 
 import logging
 import time
