@@ -120,6 +120,16 @@ def test_a_run_that_others_work_on_is_left_alone(root):
     assert children.words == []
 
 
+def test_data_that_others_prepare_is_left_alone(root):
+    """Two preparations in one folder would delete each other's files."""
+    (root / "data" / "tiny" / "data.json").unlink()
+    children = Here()
+    with locked(root / "runs" / ".prepare-tiny.lock"):
+        (error,) = go(root, children, ["tiny-attention"])
+    assert error.startswith(f"another process prepares {root / 'data' / 'tiny'}: call this again")
+    assert children.words == []
+
+
 def test_a_begun_run_goes_on(root):
     (root / "runs" / "tiny-attention").mkdir(parents=True)
     children = Here({"tiny-attention": 1})

@@ -2,8 +2,8 @@
 
 It can be stopped at any time, and then continues where it stopped. Each run is trained in its own
 process with one thread, and several processes run at once. Two runs with two threads each would
-slow each other down on two cores. Several such commands may run at once, because each run is locked
-while a command works on it.
+slow each other down on two cores. Several such commands may run at once, because each run and each
+preparation of data is locked while a command works on it.
 """
 
 import os
@@ -60,8 +60,14 @@ class Workshop:
 
     def prepare(self, table: Table) -> None:
         """Prepare the data of a table, unless it exists."""
-        if not (self.root / "data" / table.recipe_name / DATA_CARD).is_file():
-            self._call(prepare_command(table, self.raw), f"prepare-{table.recipe_name}")
+        data = self.root / "data" / table.recipe_name
+        with locked(self.run(f".prepare-{data.name}.lock")) as lock:
+            if lock is None:
+                raise ValueError(
+                    f"another process prepares {data}: call this again when it is done"
+                )
+            if not (data / DATA_CARD).is_file():
+                self._call(prepare_command(table, self.raw), f"prepare-{data.name}", lock)
 
     def bring_up_to_date(self, table: Table, run: PlannedRun) -> None:
         """Train a run, choose its network and score it. Steps that were done before are skipped."""
