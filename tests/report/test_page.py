@@ -79,3 +79,13 @@ def test_the_length_penalties_that_were_chosen_are_named(
     text = write_page(replace(plan, tables=tables), tmp_path).read_text()
     assert "The length penalty, 1.0 or 1.2, is chosen together with it: 1.0 for tiny-talk" in text
     assert "--checkpoints 2 --length-penalty 1.0 --length-penalty 1.2" in text
+
+
+def test_a_table_can_do_without_its_picture(workplace, reported, tmp_path, no_pictures):
+    shutil.copytree(reported / "runs", tmp_path / "runs")
+    plan = read_plan(workplace / "plan.toml")
+    assert "pictures/tiny-curves.svg" in write_page(plan, tmp_path).read_text()
+    tables = [replace(table, curves=False) for table in plan.tables]
+    text = write_page(replace(plan, tables=tables), tmp_path).read_text()
+    assert "pictures/tiny-curves.svg" not in text
+    assert "pictures/tiny-talk-windows.svg" in text

@@ -44,13 +44,20 @@ def _table_section(
         score_table(table, runs),
         _protocol(table, runs),
     ]
+    if table.curves:
+        parts.append(_learning_curves(table, runs, results))
+    parts += [_sources(table), _provenance([runs[run.name] for run in table.runs()])]
+    return [*parts, _other_settings(table, runs), _commands(table)]
+
+
+def _learning_curves(table: Table, runs: Mapping[str, KeptRun], results: Path) -> str:
+    """Draw the curves of all rows, and return the link to the picture. It is empty without runs."""
+    name = f"{table.name}-curves"
     curves = [
         Curve(row.label, [runs[run.name] for run in table.runs_of(row)]) for row in table.rows
     ]
-    if draw_curves(curves, results / PICTURES / f"{table.name}-curves"):
-        parts.append(_picture(f"{table.name}-curves", f"Learning curves. {table.title}"))
-    parts += [_sources(table), _provenance([runs[run.name] for run in table.runs()])]
-    return [*parts, _other_settings(table, runs), _commands(table)]
+    drawn = draw_curves(curves, results / PICTURES / name)
+    return _picture(name, f"Learning curves. {table.title}") if drawn else ""
 
 
 def _protocol(table: Table, runs: Mapping[str, KeptRun]) -> str:

@@ -77,6 +77,8 @@ class Table:
     length_penalties: Sequence[float] = (1.0,)
     # the row whose outputs the others are compared with, by paired bootstrap
     baseline: str | None = None
+    # whether the page has a picture of the learning curves of all rows
+    curves: bool = True
     published: Sequence[Published] = ()
 
     def __post_init__(self) -> None:
