@@ -49,6 +49,16 @@ def test_a_row_has_mean_seeds_interval_and_comparison():
     assert light["sentences/s written"] == "21.2"
 
 
+def test_the_baseline_is_named_in_full_if_another_row_begins_like_it():
+    rows = [Row("talk", "TaLK, 2 heads"), Row("light", "LightConv, 2 heads")]
+    runs = {name: kept(name) for name in ("toy-talk", "toy-four")}
+    runs["toy-light"] = compared(40.0, -1.5, 0.012)
+    assert "against TaLK, test" in cells(replace(TABLE, rows=rows), runs)[-1]
+    more = [*rows, Row("four", "TaLK, 4 heads")]
+    light = cells(replace(TABLE, rows=more), runs)[-2]
+    assert light["against TaLK, 2 heads, test"] == "-1.50 (p = 0.012)"
+
+
 def test_every_split_has_its_own_comparison():
     table = replace(TABLE, splits=["test", "valid"])
     light = compared(40.0, -1.5, 0.012)

@@ -56,8 +56,7 @@ class _Columns:
             if self.intervals:
                 cells.append("95 % interval")
             if self.compared:
-                baseline = next(row for row in table.rows if row.name == table.baseline)
-                cells.append(f"against {_short(baseline.label)}, {split}")
+                cells.append(f"against {_baseline_label(table)}, {split}")
         cells += [f"{name}, {table.splits[0]}" for name in table.also]
         cells += ["paper, IWSLT"] if self.paper else []
         cells += ["trained on tokens"]
@@ -103,8 +102,12 @@ def _label(row: Row, runs: Sequence[KeptRun]) -> str:
     return f"{row.label} (*{', '.join(f'{name}: {why}' for name, why in open_runs.items())}*)"
 
 
-def _short(label: str) -> str:
-    return label.split(",")[0]
+def _baseline_label(table: Table) -> str:
+    """Return the label of the baseline up to its first comma, or all of it if others begin so."""
+    label = next(row.label for row in table.rows if row.name == table.baseline)
+    short = label.split(",")[0]
+    alike = [row for row in table.rows if row.label.split(",")[0] == short]
+    return short if len(alike) == 1 else label
 
 
 def _count(parameters: int | None) -> str:
